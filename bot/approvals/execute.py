@@ -44,8 +44,10 @@ log = logger(__name__)
 _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed no one else to."
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to store a tool's outcome
-_MOST_CLAIMED_EARLY = 50  # the most runs that are claimed early; others wait like any job
+# the pause between two tries to store a tool's outcome grows from the first to the longest
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+_MAX_CLAIMED_EARLY = 50  # further runs wait like any job
 _PREPARE_SECONDS = 0.5  # the time that the toolsets have to list their tools
 _REDRAW_SECONDS = 0.1  # the time after which cards are redrawn while a tool still runs
 
@@ -108,7 +110,7 @@ class Execution:
         `keep_claimed` or `drop` must follow.
         """
         opened = self.own.take_opened(proposal_id)
-        if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MOST_CLAIMED_EARLY:
+        if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MAX_CLAIMED_EARLY:
             return None
         if opened.connection or opened.teammate or opened.batch or opened.trial:
             return None
@@ -116,11 +118,11 @@ class Execution:
             async with asyncio.timeout(_PREPARE_SECONDS):
                 available = await self.registry.available(context_of(opened))
             tool = available.get(opened.tool_name)
-            needs_no_lock = tool.may_run_side_by_side  # its calls may run side by side
-            is_checked = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
+            needs_no_lock = tool.may_run_side_by_side
+            needs_no_check = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
         except Exception:  # noqa: BLE001 - the run meets the same error, and tells people
             return None
-        if not (needs_no_lock and is_checked):
+        if not (needs_no_lock and needs_no_check):
             return None
         self._prepared.add(proposal_id)
         return PreparedRun(opened, available, tool)
@@ -237,7 +239,7 @@ class Execution:
         """Check, claim and run the proposal.
 
         ``resource``: the name of the locked resource, or empty. Nothing is done if another caller has claimed
-        the proposal. Nothing is done either while another process changes the same resource; then `Recovery`
+        the proposal, or while another process changes the same resource. In the second case `Recovery`
         (``bot/jobs/recovery.py``) starts the run later.
         """
         # check that the call is still the call that people approved
@@ -254,7 +256,6 @@ class Execution:
             if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             new_preview = None
-            # a card that "shows itself" has no current values, which could have changed
             if not proposal.kind.has_no_current_values:
                 new_preview = await self._find_new_preview(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
@@ -310,22 +311,11 @@ class Execution:
             if wake is not None:
                 await wake(*jobs)
 
-        progress = Progress(self.clock, ON_CARDS, show, secrets)
-        # depth: the number of agents' calls that led to this call
-        depth = await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0
-        context = CallContext(
-            claimed.conversation_id,
-            str(claimed.requester),
-            claimed.idempotency_key,
-            claimed.preview,
-            progress,
-            progress.tail,
-            depth=depth,
-            agent=claimed.agent or "",
-        )
+        context = await self._make_context(claimed, Progress(self.clock, ON_CARDS, show, secrets))
         with redact_in_logs(secrets):
-            work = self._call_tool(tool, claimed, context)  # in a task, so that the tool alone can be stopped
-            self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
+            work = self._call_tool(tool, claimed, context)
+            running = asyncio.create_task(work, name=f"run:{claimed.id}")  # so that the tool can be stopped
+            self._running[claimed.id] = running
             try:
                 output = await running
             except asyncio.CancelledError:
@@ -354,6 +344,21 @@ class Execution:
             except asyncio.CancelledError:  # this process ends: the known outcome is stored first
                 after = {}
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
+
+    async def _make_context(self, claimed: Proposal, progress: Progress) -> CallContext:
+        depth = 0  # the number of agents' calls that led to this call
+        if claimed.agent:
+            depth = await self.database.read(agent_calls.find_depth, claimed)
+        return CallContext(
+            claimed.conversation_id,
+            str(claimed.requester),
+            claimed.idempotency_key,
+            claimed.preview,
+            progress,
+            progress.tail,
+            depth=depth,
+            agent=claimed.agent or "",
+        )
 
     async def _hides_answer(self, claimed: Proposal) -> bool:
         """Tell if the tool's answer is only for the owner of the call, in whose name it runs.
@@ -385,11 +390,10 @@ class Execution:
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store the outcome, and retry until it is stored: only this process knows it. Returns the jobs."""
-        pause = _FIRST_PAUSE
+        pause = _FIRST_PAUSE_SECONDS
         # a rule may stop the rest of a batch after a row that failed
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
-            # the process for the turn that follows
             turn_process = self.own.find_turn_owner(proposal.requester)
             try:
                 stored = await self.database.write(
@@ -409,7 +413,7 @@ class Execution:
                     self.own.note_turn_begun(proposal.conversation_id, proposal.requester)
                 return jobs
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
 def _make_execute_jobs(proposal_ids: Sequence[str]) -> tuple[Job, ...]:
@@ -426,7 +430,8 @@ def _has_same_old_values(proposal: Proposal, preview: Sequence[PreviewField]) ->
     After a trial, people saw more values than the call's own preview has. Then it is enough if each current
     value is among those that they saw.
     """
-    current, shown = old_values(preview), old_values(proposal.preview)
+    current = old_values(preview)
+    shown = old_values(proposal.preview)
     if current == shown:
         return True
     if proposal.trial is None:

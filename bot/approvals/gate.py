@@ -33,7 +33,7 @@ from bot.approvals.drafts import (
     title_of,
 )
 from bot.approvals.groups import Groups, LookUp, refuse_groups
-from bot.approvals.kinds import find_procedure
+from bot.approvals.kinds import Procedure, find_procedure
 from bot.approvals.ownership import require_owner
 from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
@@ -100,9 +100,8 @@ class JudgedCall:
 
     # the other fields belong to a proposal
     likeness: Likeness = field(default_factory=Likeness)  # by it, a grant for calls alike may approve it
-    batch: str = ""  # calls of an answer with the same name here are shown as one table; empty: shown alone
-    # the call's tool if the call is to be tried before people see it, else None
-    tool_to_try: Tool | None = None
+    batch: str = ""  # the name of the table in which calls of the answer are shown; empty: it is shown alone
+    tool_to_try: Tool | None = None  # the call's tool if the call is to be tried before people see it
     undo_seconds: float = 0.0  # the time for which the changes of a trial may be undone; 0 for none
 
 
@@ -273,7 +272,8 @@ class Gate:
             return tools
         policy, person = await self.database.read(self.policies.load_with_person, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)
-        risk, now = Risk(Level.WRITE, ""), self.clock()
+        risk = Risk(Level.WRITE, "")
+        now = self.clock()
         forbidden = {}
         for tool in tools:
             any_call = CallFacts(tool.name, risk, place, person, now, identity=tool.identity)
@@ -289,8 +289,10 @@ class Gate:
 
         ``refusal_if_full``: the refusal of a proposal if no further proposal may be opened, else None.
         """
-        summary = call.name  # the call in words for people; gets better as more of the call is known
-        transcript, teammate, policy = answer.transcript, answer.transcript.teammate, answer.rows.policy
+        summary = call.name  # the call in words for people; replaced as more of the call is known
+        transcript = answer.transcript
+        teammate = transcript.teammate
+        policy = answer.rows.policy
         try:
             # the call as it would run; its kind may have a procedure: steps in place of the usual ones
             tool = answer.tools.get(call.name).in_context(_context_of(transcript))
@@ -328,11 +330,7 @@ class Gate:
                 return _answer_call(call, summary, f"ERROR: {refusal_if_full}")
             if verdict.risk.writes:
                 await self._check_runnable(transcript, tool, arguments)
-            if procedure.name_deciders:
-                deciders = await self.database.read(
-                    procedure.name_deciders, transcript, arguments, verdict.deciders
-                )
-                verdict = replace(verdict, deciders=deciders)
+            verdict = await self._name_deciders(procedure, transcript, arguments, verdict)
             undo_seconds = 0.0
             if procedure.show:
                 summary, preview = procedure.show(answer.all_tools, teammate, arguments)
@@ -369,6 +367,15 @@ class Gate:
             undo_seconds=undo_seconds,
         )
 
+    async def _name_deciders(
+        self, procedure: Procedure, transcript: Transcript, arguments: Mapping[str, Any], verdict: Verdict
+    ) -> Verdict:
+        """Return the verdict, with other deciders if the procedure of the call's kind names them."""
+        if not procedure.name_deciders:
+            return verdict
+        deciders = await self.database.read(procedure.name_deciders, transcript, arguments, verdict.deciders)
+        return replace(verdict, deciders=deciders)
+
     async def _check_runnable(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Raise Refused or ToolError for a call that would fail even when approved."""
         if not tool.kind.runs_locked:
@@ -377,9 +384,9 @@ class Gate:
             await self.database.read(tool.check, _context_of(transcript), arguments)
 
     async def open(self, request: Request) -> OpenedProposal:
-        """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
+        """Open a proposal that no model call led to, judged as any other, and return it once committed.
 
-        For a request that repeats an earlier request, by its event's id, the earlier proposal is returned.
+        A request with the event's id of an earlier request repeats that: the earlier proposal is returned.
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError if the call cannot be
         previewed.
@@ -449,8 +456,8 @@ class Gate:
     def _has_max_open(self, session: Session, actor: Actor) -> bool:
         """Tell if as many proposals of a person are open as one person may have."""
         accounts = people.load_person(session, actor).accounts
-        most = self.bounds.open_by_person
-        return proposals.count_waiting_of(session, accounts, most) >= most
+        max_open = self.bounds.open_by_person
+        return proposals.count_waiting_of(session, accounts, max_open) >= max_open
 
     def _log_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, the rules whose conditions no longer fit its arguments."""
@@ -574,9 +581,9 @@ def raise_risk_by_addresses(
 ) -> CallFacts:
     """Return a call with a higher risk if it would open an address that no person has written.
 
-    Such an address, for example of a web page, may have been made up from data that was read before, and so
-    tell that data to another server. ``transcript``: the conversation, whose persons' addresses are known.
-    Without it no address is known.
+    Such an address, for example of a web page, may contain data that was read before, and so tell that data
+    to another server. ``transcript``: the conversation, in which people have written addresses; None if there
+    is no conversation.
     """
     if call.risk.writes or not tool.open_world:
         return call
@@ -644,11 +651,11 @@ def apply_effects(
         call = judged.call
         tool, arguments = judged.effect
         call_id = f"{message_id}:{call.id}"
-        moment = EffectContext(transcript.conversation, transcript.asker, call_id, tool_names, now)
+        context = EffectContext(transcript.conversation, transcript.asker, call_id, tool_names, now)
         try:
             if tool.effect is None:
                 raise ToolError(f"{tool.name} has no effect.")
-            done = tool.effect(session, moment, arguments)
+            done = tool.effect(session, context, arguments)
         except ToolError as error:
             results[call.id] = CallResult(f"ERROR: {error.message}", ok=False)
         else:

@@ -87,25 +87,22 @@ def give_grant(
     the plan is a teammate's, it holds for anyone for whom the teammate then works.
     """
     is_of_plan = proposal.kind.has_steps  # a plan is the kind with steps
-    scope, audience = terms.scope, terms.audience
+    scope = terms.scope
+    audience = terms.audience
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
-    # a grant for an agent covers the calls of that agent and nothing else; its place is an address made of
-    # the agent's name
     if proposal.agent:
-        origin, audience = Address(AGENTS, proposal.agent), GrantAudience.HERE
-    chat = chat_of(origin)
+        # a grant for an agent covers the calls of that agent and nothing else; its place is an address made
+        # of the agent's name
+        origin = Address(AGENTS, proposal.agent)
+        audience = GrantAudience.HERE
     place: Address | None = None
     if audience is GrantAudience.HERE:
         place = origin
     elif audience is GrantAudience.CHAT:
-        place = chat
-    if proposal.agent:
-        whose = describe_agent(proposal.agent, proposal.requester)  # the audience in words
-    else:
-        is_private = conversation is not None and conversation.private
-        here = "one private conversation" if is_private else f"one conversation in {chat}"
-        whose = audience.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
+        place = chat_of(origin)
+    is_private = conversation is not None and conversation.private
+    whose = _describe_audience(proposal, audience, chat_of(origin), is_private=is_private)
     is_for_any_requester = audience.is_wide or (is_of_plan and proposal.teammate)
     row = GrantRow(
         tool_name=scope.tool_name,
@@ -128,9 +125,23 @@ def give_grant(
     )
     session.add(row)
     session.flush()
-    by, after = Author.press(Act.GIVE, actor, person), admin_changes.make_grant_state(row)
+    by = Author.press(Act.GIVE, actor, person)
+    after = admin_changes.make_grant_state(row)
     admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
     return _read_grant(row)
+
+
+def _describe_audience(
+    proposal: Proposal, audience: GrantAudience, chat: Address | None, *, is_private: bool
+) -> str:
+    """Return in words whose calls a grant covers, and where.
+
+    ``chat``: the chat of the conversation. ``is_private``: the conversation is private.
+    """
+    if proposal.agent:
+        return describe_agent(proposal.agent, proposal.requester)
+    here = "one private conversation" if is_private else f"one conversation in {chat}"
+    return audience.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
 
 
 def find_grant_objection(session: Session, policies: Policies, proposal: Proposal) -> str | None:
@@ -178,9 +189,10 @@ def list_audiences(
 def approve_by_grant(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Proposal:
-    """Return the proposal, approved by the narrowest grant that covers its call, or as it is without one.
+    """Return the proposal, approved by the narrowest grant that covers its call.
 
-    The use of the grant is counted. The proposal is not stored here. ``like``: the call's likeness to others.
+    Without such a grant it is returned as it is. The use of the grant is counted. The proposal is not stored
+    here. ``like``: the call's likeness to others.
     """
     for grant in _list_usable(session, policies, proposal, like, now):
         if not count_changed(session.connection().execute(_COUNT_USE, {"grant_id": grant.id})):
@@ -355,7 +367,7 @@ def _make_common_call(
 
 
 def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
-    """Return the smaller of two places, which is within the other; None if neither is.
+    """Return the place that is within the other; None if neither is.
 
     A grant without a place counts everywhere.
     """
@@ -373,8 +385,8 @@ def end_given_by(session: Session, person_id: str, by: Author, now: datetime) ->
 
 def end_with_conversation(session: Session, conversation_id: str, by: Author, now: datetime) -> int:
     """End the grants for a conversation that has ended."""
-    is_of_it = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
-    return _end(session, _is_live(now) & is_of_it, by, now)
+    is_of_conversation = col(GrantRow.conversation_id) == conversation_id
+    return _end(session, _is_live(now) & is_of_conversation & col(GrantRow.only_there).is_(True), by, now)
 
 
 def end_with_schedule(session: Session, schedule_id: str, by: Author, now: datetime) -> int:
@@ -383,7 +395,7 @@ def end_with_schedule(session: Session, schedule_id: str, by: Author, now: datet
 
 
 def end_with_raised_quorum(session: Session, proposal_id: str, by: Author, now: datetime) -> int:
-    """End the grants that were given on the card of a proposal, which needs one more approval now."""
+    """End the grants that were given on the card of a proposal. It needs one more approval now."""
     return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
 
 

@@ -62,7 +62,7 @@ class _StoredInverse(NamedTuple):
 class Presses:
     """The service that takes presses; rows are its only state.
 
-    It writes with ``first=True``, before other waiting writes, since a person waits for the reply.
+    Its writes are ``urgent``, so they come before other waiting writes: a person waits for the reply.
     """
 
     database: Database
@@ -192,21 +192,22 @@ class Presses:
     async def list_grant_scopes(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the ladder of a card: the scopes that a grant given on it may have, narrowest first.
+        """Return the scopes that a grant given on a card may have, narrowest first.
 
-        Each is a rung, with its text for people. Empty if this person may give no grant there. ``address``:
-        where the card is posted.
+        Each comes with its text for people. Empty if this person may give no grant there. ``address``: where
+        the card is posted.
         """
         proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
             return []
-        rungs = []
+        scopes_with_texts = []
         try:
             for scope, words in await self._list_scopes(proposal):
-                rungs.append((scope.rung, await self._count_covered(proposal, scope, words)))
+                text = await self._add_covered_count(proposal, scope, words)
+                scopes_with_texts.append((scope.rung, text))
         except ToolError:
             return []
-        return rungs
+        return scopes_with_texts
 
     async def list_grant_audiences(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -217,16 +218,17 @@ class Presses:
         the card is posted.
         """
 
-        def read(session: Session) -> list[tuple[GrantAudience, str]]:
-            p = self._find_grantable(session, proposal_id, actor, address)
-            if p is None:
+        def read_audiences(session: Session) -> list[tuple[GrantAudience, str]]:
+            proposal = self._find_grantable(session, proposal_id, actor, address)
+            if proposal is None:
                 return []
             person = people.load_person(session, actor)
-            audiences = grants.list_audiences(session, self.gate.policies, p, person)
-            requester, schedule = p.requester.label, p.schedule or ""
+            requester = proposal.requester.label
+            schedule = proposal.schedule or ""
+            audiences = grants.list_audiences(session, self.gate.policies, proposal, person)
             return [(audience, audience.words(requester, schedule=schedule)) for audience in audiences]
 
-        return await self.gate.groups.read(read)
+        return await self.gate.groups.read(read_audiences)
 
     def _find_grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
@@ -263,7 +265,7 @@ class Presses:
             return Prepared(scopes=await self._list_step_scopes(proposal))
         if press.verb is Verb.SIMILAR:
             scopes = await self._list_scopes(proposal)
-            # the chosen one; none if the ladder has no such rung
+            # the chosen one; none if the card offers no such scope
             return Prepared(scopes=[(scope, words) for scope, words in scopes if scope.rung is press.rung])
         return Prepared(contents=await self._edit_contents(proposal, press.arguments or {}))
 
@@ -318,7 +320,7 @@ class Presses:
     async def _ask_again(self, press: Press, decided: PressOutcome) -> PressOutcome:
         """Open a proposal again, with its current values, if it had expired when it was pressed.
 
-        ``decided``: the decision that refused the press. It is returned if nothing had expired, with the
+        ``decided``: the outcome that refused the press. It is returned if nothing had expired, and with a
         reason if the proposal can't be opened again.
         """
         expired = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
@@ -443,7 +445,7 @@ class Presses:
         shown = redact(likeness.key, tool.parameters) if likeness.key else None
         return list_grant_scopes(tool.name, tool.version, proposal.arguments, likeness, shown)
 
-    async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
+    async def _add_covered_count(self, proposal: Proposal, scope: Scope, words: str) -> str:
         """Return the text of a scope, for PREFIX with the number of recent calls that it would cover."""
         if scope.rung is not GrantScope.PREFIX:
             return words
@@ -475,9 +477,9 @@ class Presses:
         return scopes
 
 
-def _trace_decisions(decided: Sequence[Proposal]) -> None:
+def _trace_decisions(pressed: Sequence[Proposal]) -> None:
     """Record in the trace how long each of these proposals has waited, if it is decided now."""
-    for proposal in decided:
+    for proposal in pressed:
         if proposal.state in _DECIDED and proposal.decided_at is not None:
             waited = (proposal.decided_at - proposal.created_at).total_seconds()
             tracing.trace_decision(proposal.id, proposal.tool_name, proposal.state, waited)

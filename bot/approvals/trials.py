@@ -3,9 +3,9 @@
 A tool that can be tried has a `TrialFunctions`, for example a shell that runs in a copy of the files (a
 *cage*). `Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if
 people will be asked, and the model is not told. The tool also returns a *token*: what it needs to make
-exactly these changes. Only `Trials.apply` changes anything. It gives the token of an approved proposal, whose
-run this process has claimed, back to the tool. People may also approve a run for real instead, which ignores
-the trial.
+exactly these changes. Only `Trials.apply` changes anything: it gives the token back to the tool. The proposal
+is approved then, and this process has claimed its run. People may also approve a run for real instead, which
+ignores the trial.
 """
 
 import asyncio
@@ -167,7 +167,8 @@ class Trials:
 
         If the tool can't tell, the call is tried again, and must show the same.
         """
-        trying, arguments = tool.trying, proposal.arguments
+        trying = tool.trying
+        arguments = proposal.arguments
         if trying is None:
             return False
         if trying.unchanged is not None:
@@ -187,8 +188,8 @@ class Trials:
             raise ToolError("This tool's calls can no longer be tried first. Nothing was changed.")
         token = await self._load_token(claimed)
         work = tool.trying.apply(claimed.arguments, token, context)
-        done: ToolOutput = await await_tool(tool.name, work, tool.timeout)
-        return done
+        output: ToolOutput = await await_tool(tool.name, work, tool.timeout)
+        return output
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
         """Ask the tool for the outcome of a run that a crash cut off, if the tool can tell.
@@ -209,15 +210,16 @@ class Trials:
                 work = tool.settle(lost.arguments, lost.idempotency_key)
             else:
                 return None
-            done: ToolOutput | None = await await_tool(tool.name, work, tool.timeout)
+            output: ToolOutput | None = await await_tool(tool.name, work, tool.timeout)
         except ToolError as error:
             return State.FAILED, {"error": error.message}
         except Exception as error:
             log.error("what was cut off can't be settled", proposal=lost.id, exc_info=error)
             return None
-        if done is None:
+        if output is None:
             return None
-        return State.SUCCEEDED, outcome_of(done) | await collect_after_run(available, tool, lost, done)
+        after = await collect_after_run(available, tool, lost, output)
+        return State.SUCCEEDED, outcome_of(output) | after
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from bot.store.connections import is_owner
 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
-    """Apply the edit of a press, if it has one, and vote for the proposal; with enough votes it runs."""
+    """Apply the edit of a press, if it has one, and vote for the proposal. With enough votes it runs."""
     press = context.press
 
     # an edit, after which a new trial may show other changes, and the rules may let other people decide
@@ -42,8 +42,10 @@ def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcom
         p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
             return accept(session, p, "Edited, not approved. Look at what it does now, then decide.")
-        policy, person = context.policies.load(session), context.person
-        refusal, absent = rights.judge_press(session, policy, p, person, press.actor, at=press.address)
+        policy = context.policies.load(session)
+        refusal, absent = rights.judge_press(
+            session, policy, p, context.person, press.actor, at=press.address
+        )
         if refusal:
             return accept(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
@@ -126,12 +128,13 @@ def _find_missing_approval(session: Session, p: Proposal, approvals: int, *, cou
 def _counts_for_quorum(session: Session, context: PressContext, p: Proposal) -> bool:
     """Tell if the person's vote counts towards the quorum.
 
-    The owner of a call, in whose name it runs, must agree to the call, but has no further right by that:
-    their vote counts only if the rules would let them decide anyway.
+    The owner of a call, in whose name it runs, must agree to the call. Their vote counts towards the quorum
+    only if the rules would let them decide anyway.
     """
     if not is_owner(p, context.person):
         return True
-    policy, press = context.policies.load(session), context.press
+    policy = context.policies.load(session)
+    press = context.press
     refusal, _ = rights.judge_press_by_role(session, policy, p, context.person, press.actor, at=press.address)
     return refusal is None
 
@@ -197,7 +200,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Pre
     ``reach`` the audience (the people and places whose calls may run). Its ``rung``, which says how similar
     the calls must be, has become the one prepared scope.
     """
-    duration, audience = context.press.lasting, context.press.reach
+    duration = context.press.lasting
+    audience = context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
     if not context.prepared.scopes or duration is None:
@@ -219,9 +223,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Pre
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
     [(scope, words)] = context.prepared.scopes
-    actor, person = context.press.actor, context.person
     grant_terms = GrantTerms(scope, words, audience, duration)
-    grant = grants.give_grant(session, p, actor, person, grant_terms, context.now)
+    grant = grants.give_grant(session, p, context.press.actor, context.person, grant_terms, context.now)
     if in_conversation:
         until = "until this conversation ends"
     else:
@@ -277,7 +280,7 @@ def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal)
 
 
 def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
-    """Give a grant for the requester's calls in the proposal's conversation, until that ends.
+    """Give a grant for the requester's calls in the proposal's conversation, until the conversation ends.
 
     ``words``: the scope for people.
     """
@@ -300,7 +303,7 @@ def revise(session: Session, context: PressContext, p: Proposal) -> PressOutcome
 
 
 def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
-    """Store edited contents as a new round, and return the proposal; unchanged for the same contents."""
+    """Store edited contents as a new round, and return the proposal. The same contents change nothing."""
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)  # the columns of deciders, quorum, timers …

@@ -175,7 +175,7 @@ class Channel(Protocol):
 class Hearing:
     """The health of a channel's incoming side."""
 
-    ago: float | None = None  # seconds since the platform last sent anything; None if it never did
+    ago: float | None = None  # seconds since the platform last sent anything; None if it never has
     fault: str = ""  # the reason why nothing arrives, in a few words; empty while all is well
 
 
@@ -290,9 +290,9 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
     """Return a group of people with its members, as its platform names them. Raises ChannelError.
 
-    ``linked``: accounts whose owners have linked them with accounts of other platforms, with which they may
-    press, too. A linked account in the group counts only if the platform says that it belongs to a member,
-    not to a guest or to someone who has left.
+    ``linked``: the accounts that people have linked with their accounts on other platforms, from which they
+    may press as well. A linked account in the group counts only if the platform says that it belongs to a
+    member, not to a guest or to someone who has left.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)
@@ -308,7 +308,7 @@ async def look_up(channels: Mapping[str, Channel], group: str, linked: Collectio
 async def _is_member(channel: Channel, actor: Actor, address: Address) -> bool:
     try:
         return await channel.standing(actor, address) is Membership.MEMBER
-    except NotDeliverable:  # a platform without guests in groups can never tell a membership
+    except NotDeliverable:  # the platform never tells memberships, so being in the group is enough
         return True
 
 

@@ -7,8 +7,8 @@ Telegram's entities (styled stretches of a text).
 
 A card is a title, an intro (warning and reason), a body (the change), and a foot (who asked, who may decide,
 the outcome). All parts but the body are shortened to limits of their own, and the body gets the remaining
-room. If any of the title or the body is cut, the card says so, and *View all* shows everything before the
-card can be approved. A platform may fold a long text: people see its beginning and can open the rest.
+room. If something of the title or the body is cut, the card says so. Then *View all* shows everything before
+the card can be approved. A platform may fold a long text: people see its beginning and can open the rest.
 
 The change is a list of fields, each with its old and its new value, or the steps of a plan, or the rows of a
 batch: several calls in one card.
@@ -47,7 +47,7 @@ _INLINE_CHARS = 60  # a longer value has lines of its own
 _MAX_TEAMMATES = 10  # the newest teammates that are shown
 
 _TONE_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
-_STANDING_SIGNS = {
+_STATE_SIGNS = {
     TeammateState.WORKING: "⏳",
     TeammateState.DONE: "✅",
     TeammateState.FAILED: "🔴",
@@ -161,7 +161,7 @@ class CardTextRenderer(Generic[T]):
         return self.builder.join(lines)
 
     def _write_teammate(self, teammate: Teammate) -> T:
-        name, _ = self._write_title(_STANDING_SIGNS[teammate.standing], teammate.name, _INLINE_CHARS)
+        name, _ = self._write_title(_STATE_SIGNS[teammate.standing], teammate.name, _INLINE_CHARS)
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
@@ -255,7 +255,7 @@ class CardTextRenderer(Generic[T]):
     ) -> _Part[T] | None:
         """Return the body with one more part, and True if that part was cut. None if it does not fit.
 
-        Where the platform folds long text, a value of the part may take the complete size. If the part does
+        Where the platform folds long text, a value may first take all units of the message. If the part does
         not fit then, it is written again with short values, as on other platforms.
         """
         all_units = max_size[0]
@@ -269,9 +269,9 @@ class CardTextRenderer(Generic[T]):
         return None
 
     def _list_writers(self, card: Card) -> list[Callable[[int], _Part[T]]]:
-        """Return a function for each part of the change: it takes a number of units, and writes the part.
+        """Return a function for each part of the change, which writes the part.
 
-        No value of the part has more units than that number.
+        It takes the most units that a value of the part may have.
         """
         writers: list[Callable[[int], _Part[T]]] = []
         if card.outline:
@@ -288,10 +288,10 @@ class CardTextRenderer(Generic[T]):
 
         The number of units is ignored: a step has no long value.
         """
-        words, cut = self._write_short(plan_line.text, units=_VALUE_UNITS)
+        text, cut = self._write_short(plan_line.text, units=_VALUE_UNITS)
         if plan_line.label:
-            words = self._write_after_label(plan_line.label, words)
-        parts = [words]
+            text = self._write_after_label(plan_line.label, text)
+        parts = [text]
         if plan_line.number:
             parts.insert(0, self.builder.write(f"{plan_line.number}. "))
         for name in plan_line.tools:
@@ -325,10 +325,12 @@ class CardTextRenderer(Generic[T]):
     def _write_field(self, field: PreviewField, max_units: int) -> _Part[T]:
         """Write a field of the change, each of its values within ``max_units``."""
         name, name_cut = self._write_short(field.field, "bold", units=_LINE_UNITS)
-        old, new = field.old_value, field.new_value
+        old = field.old_value
+        new = field.new_value
         difference = diff(old, new)
         if difference is not None:
-            old, new = None, difference
+            old = None
+            new = difference
         if is_short(replace(field, old_value=old, new_value=new)):
             values = self._write_inline(old, new)
             return _Part(self.builder.join([name, self.builder.write(": "), *values], ""), name_cut)

@@ -28,7 +28,8 @@ A call that would have to wait longer fails, to be tried another time: a waiting
 chats.
 """
 _MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
-_MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
+_FIRST_RETRY_SECONDS = 1.0  # between the first two attempts to connect; doubled after each
+_MAX_RETRY_SECONDS = 60.0
 _MAX_IMPOSED_SECONDS = 3600.0  # the longest wait that a platform can impose
 _MAX_PLACES = 1000  # with more, the waits that are over are forgotten
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
@@ -37,9 +38,9 @@ _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStat
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
     """Download a file from a platform, at most ``most`` + 1 bytes of it. Raises ChannelError.
 
-    The byte beyond ``most`` tells the caller that the file is larger.
-    Only these ``origins``, such as ``https://files.slack.com``, are requested, even after a redirect. Each
-    gets the ``token``, if there is one.
+    The byte beyond ``most`` tells the caller that the file is larger. Only these ``origins``, such as
+    ``https://files.slack.com``, are requested, even after a redirect. Each gets the ``token``, if there is
+    one.
     """
     headers = {"Accept-Encoding": "identity"}
     if token:
@@ -92,7 +93,7 @@ class PlatformLink:
         self._attempt = attempt
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
-        self.is_connected = False  # True once connected
+        self.is_connected = False
         self.has_given_up = False  # True after a fault that trying again will not change
 
     async def open(self, patience: float | None = None) -> None:
@@ -109,7 +110,8 @@ class PlatformLink:
 
     async def _keep_trying(self, first_attempt: "asyncio.Future[None]") -> None:
         """Try until an attempt succeeds. `open` gets the first outcome; later ones are logged."""
-        logged_fault, pause = "", 1.0
+        logged_fault = ""
+        pause = _FIRST_RETRY_SECONDS
         while True:
             try:
                 fault = await self._attempt()
@@ -214,5 +216,5 @@ class PlatformWaits:
     def _store_wait(self, place: str, seconds: float) -> None:
         now = self._now()
         if len(self._until) > _MAX_PLACES:
-            self._until = {held: until for held, until in self._until.items() if until > now}
+            self._until = {limited: until for limited, until in self._until.items() if until > now}
         self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _MAX_IMPOSED_SECONDS))

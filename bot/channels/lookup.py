@@ -5,7 +5,7 @@ may depend on groups of people whose members only a platform knows. If a read fi
 known here yet, ``presses.gate.groups.read`` asks the platform for it, and reads once more.
 
 A card is the message about a proposal, as ``delivery/cards.py`` draws it. A batch is several calls of one
-tool that have one card; with the flag ``together`` that card is returned for each of its proposals. A grant
+tool that have one card. With the flag ``together`` that card is returned for each of its proposals. A grant
 lets calls similar to an approved one run without asking.
 """
 
@@ -89,7 +89,7 @@ class CoreLookup:
     ) -> Card | None:
         available = await self.cards.registry.available()
 
-        def read(session: Session) -> _StoredCard | None:
+        def read_card(session: Session) -> _StoredCard | None:
             entry = self.policies.find_proposal_with_policy(session, proposal_id, actor)
             if entry is None:
                 return None
@@ -102,7 +102,7 @@ class CoreLookup:
             drawn = draw_card(session, proposal, available, self.policies, address, together=together)
             return _StoredCard(drawn.card, is_copy_known)
 
-        result = await self.presses.gate.groups.read(read)
+        result = await self.presses.gate.groups.read(read_card)
         if result is None:
             return None
         if result.is_copy_known or address is None or ref is None:
@@ -110,7 +110,8 @@ class CoreLookup:
         # the pressed message is no stored copy: store it, if it can be one, and draw what it should show
         if await self.cards.adopt_message(proposal_id, actor, address, ref) is None:
             return None
-        return (await self.cards.load_card(proposal_id, address, together=together)).card
+        drawn = await self.cards.load_card(proposal_id, address, together=together)
+        return drawn.card
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -118,7 +119,8 @@ class CoreLookup:
         """Return the arguments for an edit form, secrets hidden; None if this person may not edit."""
         if not await self.presses.gate.groups.read(self._may_press, proposal_id, actor, address, Verb.EDIT):
             return None
-        return (await self.cards.load_card(proposal_id)).card.arguments
+        drawn = await self.cards.load_card(proposal_id)
+        return drawn.card.arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
@@ -137,7 +139,7 @@ class CoreLookup:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the scopes of a grant, narrowest first: each rung of the ladder allows more calls."""
+        """Return the scopes of a grant, narrowest first: each allows more calls than the one before."""
         return await self.presses.list_grant_scopes(proposal_id, actor, address)
 
     async def reaches(
@@ -148,8 +150,8 @@ class CoreLookup:
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return the turn that led to a proposal, as text; None for people who may not decide it."""
-        groups, registry = self.presses.gate.groups, self.presses.gate.registry
-        lines = await turn_context.read_context(groups, registry, proposal_id, actor, address)
+        gate = self.presses.gate
+        lines = await turn_context.read_context(gate.groups, gate.registry, proposal_id, actor, address)
         if lines is None:
             return None
         return turn_context.format_lines(lines)
@@ -237,7 +239,7 @@ class CoreLookup:
         def has_vote(proposal: Proposal) -> bool:
             return any(vote.person_id == person.id for vote in proposal.votes)
 
-        # the search finds other proposals, too, so each is checked
+        # the search also finds proposals that the person may not decide, so each is checked
         reach = rights.make_reach(session, self.policies, actor)
         pending = proposals.list_within_reach(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]

@@ -67,10 +67,10 @@ def _keep_writing_mark(code: int) -> str:
 
 
 def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
-    """Make mentions plain text, and links whose words name another host than their address.
+    """Make mentions plain text, and also links whose words name another host than their address.
 
-    Such a link, ``[a.com](b.com)``, becomes ``a.com (b.com)``. The definition of an address apart from its
-    link, ``[name]: b.com``, becomes plain text, too. ``special`` matches the ``<`` of each mention.
+    Such a link, ``[a.com](b.com)``, becomes ``a.com (b.com)``. An address that is defined apart from its
+    link, ``[name]: b.com``, becomes plain text as well. ``special`` matches the ``<`` of each mention.
     """
     text = _LINK.sub(_expose_address, clean_prose(markdown))
     text = _DEFINITION.sub(rf"\1{_GUARD}:", text)

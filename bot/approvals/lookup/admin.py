@@ -99,11 +99,11 @@ class AdminLookup:
     async def who_is(self, actor: Actor) -> WhoIs:
         """Return the person with this account, with all accounts and roles."""
 
-        def read(session: Session) -> WhoIs:
+        def read_person(session: Session) -> WhoIs:
             policy, person = self._policies.load_with_person(session, actor)
             return WhoIs(person, policy.roles_of(person), rules.load_pause(session))
 
-        return await self._database.read(read)
+        return await self._database.read(read_person)
 
     async def accounts_of(self, account: str) -> frozenset[str]:
         """Return an account and the accounts linked with it; empty for a text that is no account."""
@@ -123,7 +123,7 @@ class AdminLookup:
     async def current(self, actor: Actor) -> CurrentRules:
         """Return the rules that concern this person, and the grants they gave; for an admin everyone's."""
 
-        def read(session: Session) -> CurrentRules:
+        def read_rules(session: Session) -> CurrentRules:
             whose = self._narrow_to(session, actor)
             policy = self._policies.load(session)
             rules_in_words = [
@@ -133,7 +133,7 @@ class AdminLookup:
             ]
             return CurrentRules(whose, policy, rules_in_words, self._list_grants(session, whose))
 
-        return await self._database.read(read)
+        return await self._database.read(read_rules)
 
     async def list_active(self) -> list[ActivePart]:
         """Return the active parts with their authors. The caller checks for an admin of all of Nod."""
@@ -143,36 +143,38 @@ class AdminLookup:
     async def grants(self, actor: Actor) -> list[GrantInWords]:
         """Return the grants that this person gave; for an admin all grants."""
 
-        def read(session: Session) -> list[GrantInWords]:
+        def read_grants(session: Session) -> list[GrantInWords]:
             return self._list_grants(session, self._narrow_to(session, actor))
 
-        return await self._database.read(read)
+        return await self._database.read(read_grants)
 
     async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
         """Return True and all people for an admin, else False and this person alone."""
 
-        def read(session: Session) -> tuple[bool, list[KnownPerson]]:
+        def read_people(session: Session) -> tuple[bool, list[KnownPerson]]:
             everyone = self._sees_all(session, actor)
             return everyone, list_people(session, self._policies.load(session), actor, everyone=everyone)
 
-        return await self._database.read(read)
+        return await self._database.read(read_people)
 
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[UsageRow]]:
-        """Return True and the usage of all turns since then for an admin.
+        """Return True and the usage of all turns after ``since`` for an admin.
 
-        For others, False and the usage of the turns in their own conversations.
+        For others, return False and the usage of the turns in their own conversations. ``by``: the parts into
+        which the usage is divided.
         """
 
-        def read(session: Session) -> tuple[bool, list[UsageRow]]:
+        def read_usage(session: Session) -> tuple[bool, list[UsageRow]]:
             accounts = rights.find_visible_accounts(session, self._policies, actor)
-            return accounts is None, usage.usage(session, by, since, accounts)
+            sees_all = accounts is None
+            return sees_all, usage.usage(session, by, since, accounts)
 
-        return await self._database.read(read)
+        return await self._database.read(read_usage)
 
     async def budgets(self, actor: Actor) -> list[BudgetInWords]:
         """Return the use of budgets that have a period: all for an admin, else the person's own."""
 
-        def read(session: Session) -> list[BudgetInWords]:
+        def read_budgets(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             accounts = rights.find_visible_accounts(session, self._policies, actor)
             uses = budgets.list_uses(session, book, self._clock())
@@ -180,7 +182,7 @@ class AdminLookup:
                 uses = [use for use in uses if any(covers(use.rule.scope, account) for account in accounts)]
             return [BudgetInWords(use, people.put_names_in(session, use.description)) for use in uses]
 
-        return await self._database.read(read)
+        return await self._database.read(read_budgets)
 
     async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
@@ -191,7 +193,10 @@ class AdminLookup:
         return await self._database.read(past.try_rule, self._policies, wanted.rule, since, wanted.before)
 
     async def audit_page(self, wanted: AuditFilter, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-        """Return a page of the audit log, newest first, and the row at which the next page begins, if any."""
+        """Return a page of the audit log, newest first, and the row at which the next page begins.
+
+        The second value is None on the last page.
+        """
         return await self._database.read(verification.load_page, wanted, limit)
 
     async def audit_faults(
@@ -213,7 +218,7 @@ class AdminLookup:
         return AuditFile(first.total, self._export(wanted, form, first))
 
     async def _export(self, wanted: AuditFilter, form: str, part: ExportPart) -> AsyncIterator[str]:
-        """Yield the text of the audit log from ``part``, which is its first, to its end."""
+        """Yield the text of the audit log, of which ``part`` is the first part, to its end."""
         beginning, write = verification.FORMATS[form]
         yield beginning + write(part.rows)
         while part.done < part.total:

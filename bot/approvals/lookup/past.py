@@ -2,10 +2,10 @@
 
 An admin tries a rule before setting it. Each past proposal is judged twice by `Policy.judge`, as live calls
 are: by the rules of now, and by these with the new rule. The difference is the rule's `Effect`. A rule that
-spares people questions has a *price*: the calls that they declined, edited or undid when they were asked, and
-about which they would not have been asked under the rule. The risk of a call is the stored one. Reads left no
-proposals, so the simulation says nothing of them. A simulation has pages, since it judges a limited number of
-proposals at a time. The rows here are those that ``bot/store/record.py`` reads, one for each proposal.
+spares people questions has a *price*: calls about which they would not have been asked, but which they
+declined, edited or undid when they were. The risk of a call is the stored one. Reads left no proposals, so
+the simulation says nothing of them. A simulation has pages, since it judges a limited number of proposals at
+a time. The rows here are those that ``bot/store/record.py`` reads, one for each proposal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,7 @@ class Effect(StrEnum):
     SPARED = "spared"  # people would not have been asked
     ASKED = "asked"  # people would have been asked in addition
     REFUSED = "refused"  # it could not have been proposed
-    # other people, or another number of people, would have decided; or it would have run instead of being
-    # refused
+    # others, or another number of people, would have decided; or a refused call would have run
     OTHERWISE = "otherwise"
 
 
@@ -220,7 +219,8 @@ def _describe_correction(session: Session, proposal_id: str, correction: str) ->
     p = proposals.get(session, proposal_id)
     if p is None:
         raise KeyError(proposal_id)  # the same transaction has just read it
-    by, reason = None, None
+    by = None
+    reason = None
     if correction == "declined":
         by = p.decided_by
         reason = redact_text(p.decline_reason) if p.decline_reason else None

@@ -63,9 +63,7 @@ def spawn(
     request_id = _find_last_request(session, lead.id)
     _check_limits(team, request_id, limits)
     ident = hashlib.sha256(call.encode()).hexdigest()[:_ID_CHARS]
-    name = make_teammate_name(
-        role, [row.name for row in team]
-    )  # made of the role, and different from the others
+    name = make_teammate_name(role, [row.name for row in team])
     session.add(
         ConversationRow(
             id=ident,
@@ -123,7 +121,7 @@ def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimi
 
 
 def lock_lead(session: Session, teammate: Teammate) -> None:
-    """Lock the row of the lead agent's turn, before that of the teammate's own turn is locked.
+    """Lock the row of the lead agent's turn, before the row of the teammate's own turn is locked.
 
     A transaction of the lead agent locks in the same order, so the two never wait for each other.
     """
@@ -144,8 +142,8 @@ def handle_answer(
 ) -> tuple[Job, ...]:
     """Handle a teammate's answer (``text``), and return the jobs.
 
-    ``is_done``: the answer ends the teammate's turn. Then the teammate is done and the text is its result,
-    unless it has open proposals: with these it only waits, and their end wakes it again.
+    ``is_done``: the answer ends the teammate's turn. Then the teammate is done, and the text is its result. A
+    teammate with open proposals is not done: it waits, and their end wakes it again.
     """
     if is_done and not proposals.list_open_in(session, teammate.id):
         return finish(session, teammate.id, TeammateState.DONE, text or "It ended without a word.", now)
@@ -165,7 +163,7 @@ def finish(
     """End a teammate, and tell the lead agent. Nothing happens if the teammate has ended before.
 
     ``end_text``: the result, or the reason for the end. ``tell_lead``: add a note for the lead agent, which
-    does not know of the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it
+    does not know of the end yet. ``wake_lead``: give the lead agent a turn for that immediately; otherwise it
     reads the note in its next turn.
     """
     end_text = storable(bound_text(end_text, _MAX_RESULT_CHARS))
@@ -190,7 +188,7 @@ def settle_answer_of_teammate(session: Session, p: Proposal, now: datetime) -> t
     """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
     Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
-    ended does not continue; if a call of it ran on after its end, the lead agent is told the outcome. A
+    ended does not continue. If one of its calls ended after it, the lead agent is told the outcome. A
     teammate that may submit no further plan is stopped.
     """
     teammate = teams.get(session, p.conversation_id)
@@ -227,9 +225,9 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
 def request_review(
     session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake_lead: bool = True
 ) -> tuple[Job, ...]:
-    """Ask the lead agent to review a teammate's plan. ``why``: the end of a sentence about the plan.
+    """Ask the lead agent to review a teammate's plan.
 
-    ``wake``: as in `finish`.
+    ``why``: the rest of the sentence that begins with the plan. ``wake_lead``: as in `finish`.
     """
     plan = "\n".join(f"{field.field}: {field.new_value or 'gone'}" for field in p.preview)
     text = (
@@ -242,7 +240,7 @@ def request_review(
 def _tell_lead(
     session: Session, lead_id: str, text: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
-    """Send a note to the lead agent, unless its conversation has ended. ``wake``: as in `finish`."""
+    """Send a note to the lead agent, unless its conversation has ended. ``wake``: give it a turn for that."""
     lead = conversations.get_conversation(session, lead_id)
     if lead is None or lead.ended_at is not None:
         return ()

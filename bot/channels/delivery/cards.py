@@ -146,7 +146,9 @@ class Cards:
         """Post a proposal's card wherever people may decide. Cancel it if every place refuses for good."""
         available = await self.registry.available()
         destinations = await self.database.read(self._read_destinations, conversation, proposal, available)
-        posted, addresses, first = destinations.posted, destinations.addresses, destinations.first
+        posted = destinations.posted
+        addresses = destinations.addresses
+        first = destinations.first
         recipients = audience.Recipients()
         if destinations.is_watched:
             recipients = await self._settle_recipients(proposal, addresses)
@@ -158,14 +160,14 @@ class Cards:
 
         # post the card at each address that does not have it yet
         failures: dict[Address, ChannelError] = {}
-        jobs: set[Job] = set()
+        redraw_jobs: set[Job] = set()
         for address in addresses:  # grows in the loop: a place that refuses for good adds its replacement
             poster = poster_at(self.channels, address)
             if address in posted or poster is None:
                 continue
             drawn = first.card if first and first.address == address else None
             try:
-                jobs.update(await self._post_card(poster, proposal.id, address, drawn, recipients))
+                redraw_jobs.update(await self._post_card(poster, proposal.id, address, drawn, recipients))
             except ChannelError as error:
                 failures[address] = error
                 if isinstance(error, NotDeliverable):
@@ -175,21 +177,19 @@ class Cards:
             else:
                 posted.add(address)
 
-        # tell people of final failures, and cancel a card that could be posted nowhere
-        temporary: dict[Address, ChannelError] = {}  # failures after which another try may succeed
-        if not is_last_try:
-            temporary = {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
-        final = {at: error for at, error in failures.items() if at not in temporary}
-        if posted and final:
-            told = await self.database.write(self._tell_unreached, proposal, posted, final)
-            self._reported_refusals.update((proposal.id, address) for address in told)
-        if temporary:
-            return PostingOutcome(tuple(jobs), next(iter(temporary.values())))
-        if posted or not failures:
-            return PostingOutcome(tuple(jobs), None)
-        first_failure = next(iter(failures.values()))
-        jobs_of_end = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
-        return PostingOutcome(jobs_of_end, None)
+        hindrance: ChannelError | None = None
+        jobs: Sequence[Job] = tuple(redraw_jobs)
+        if failures:
+            temporary = {} if is_last_try else _select_temporary(failures)
+            final = {at: error for at, error in failures.items() if at not in temporary}
+            if posted and final:
+                told = await self.database.write(self._tell_unreached, proposal, posted, final)
+                self._reported_refusals.update((proposal.id, address) for address in told)
+            hindrance = next(iter(temporary.values()), None)
+            if hindrance is None and not posted:  # every place refused for good
+                first_failure = next(iter(failures.values()))
+                jobs = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
+        return PostingOutcome(jobs, hindrance)
 
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
@@ -318,7 +318,6 @@ class Cards:
         the people whom the card notifies. Raises ChannelError.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
-        # ``replaced_mentions``: the people to mention in place of a group with someone who is left out
         card_to_post = card.with_mentions(recipients.replaced_mentions)
         try:
             ref = await poster.post_card(address, card_to_post)
@@ -341,7 +340,7 @@ class Cards:
         first. A copy that was marked as gone counts again. Returns the jobs that redraw it; no jobs for an
         unknown proposal; None if the message can't be a card of this proposal.
         """
-        # ``first``: before other waiting writes, since the person who pressed waits
+        # ``urgent``: before other waiting writes, since the person who pressed waits
         return await self.database.write(self._adopt_message, proposal_id, actor, address, ref, urgent=True)
 
     def _adopt_message(
@@ -468,9 +467,9 @@ class Cards:
         return has_changed
 
     def _replace_lost(self, session: Session, copy: Copy, *, posts_again: bool) -> None:
-        """Mark a copy as gone; ``posts_again``: let `Notices` post the card in the same place again."""
+        """Mark a copy as gone. With ``posts_again``, let `Notices` post the card there again."""
         posted_cards.mark_gone(session, copy)
-        if posts_again:  # a notice about a proposal posts its card if the notice has no text
+        if posts_again:  # a notice about a proposal that has no text posts the proposal's card
             notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def announce_change(self) -> None:
@@ -489,13 +488,13 @@ class Cards:
         """
         available = await self.registry.available()
 
-        def read(session: Session) -> ProposalCard:
+        def read_card(session: Session) -> ProposalCard:
             proposal = proposals.get(session, proposal_id)
             if proposal is None:
                 raise KeyError(proposal_id)
             return draw_card(session, proposal, available, self.policies, at, together=together)
 
-        return await self.database.read(read)
+        return await self.database.read(read_card)
 
     async def _load_card_at(self, proposal_id: str, address: Address) -> ProposalCard:
         available = await self.registry.available()
@@ -524,6 +523,11 @@ class Cards:
         return await self.database.read(
             lambda session: cards_of(session, self.policies, available, find(session))
         )
+
+
+def _select_temporary(failures: Mapping[Address, ChannelError]) -> dict[Address, ChannelError]:
+    """Return the failures after which another try may succeed."""
+    return {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
 
 
 def draw_card(
@@ -562,15 +566,15 @@ def _place_card_at(
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
-    # the reader is in another chat than where it was asked for. An agent's request was asked for in no chat
-    # that people could open, and its card names the agent instead
+    # True if the reader is in another chat than where it was asked for. An agent's request was asked for in
+    # no chat that people could open, and its card names the agent instead.
     is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
-    elsewhere = _describe_origin(conversation, at, names) if is_elsewhere else None
+    origin_chat = _describe_origin(conversation, at, names) if is_elsewhere else None
 
     may_approve = True
-    is_sent_on = False  # the card says that it was also posted elsewhere, to people who may approve
+    has_other_copies = False  # then the card says that people who may approve have it, too
     if conversation.private and not is_elsewhere:  # only the requester reads this chat
         requester = people.load_person(session, proposal.requester)
         # a call under the requester's own account at a server waits for their own approval
@@ -579,15 +583,15 @@ def _place_card_at(
         may_approve = uses_own_account or objection is None
     if not may_approve:
         copies = posted_cards.list_copies(session, proposal.card_id)
-        is_sent_on = any(copy.address != conversation.origin for copy in copies)
+        has_other_copies = any(copy.address != conversation.origin for copy in copies)
 
     chats = proposal.deciders.escalation_chats
     return place_card(
         card,
         proposal,
-        origin_chat=elsewhere,
+        origin_chat=origin_chat,
         may_approve=may_approve,
-        deciders_have_copies=is_sent_on,
+        deciders_have_copies=has_other_copies,
         escalated=any(same_chat(chat, str(at)) for chat in chats),
         names=names,
     )

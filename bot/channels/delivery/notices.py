@@ -1,10 +1,14 @@
 """Delivery of notices: Nod's own messages to admins and approvers, and about waiting cards.
 
 `Notices` is an outbox: a notice is a row, stored in the transaction of the event that it is about, and posted
-later by `Notices.send`, which is called again and again. A notice is a text, which may have a link or buttons
-of commands; or it is about a proposal, and reminds of its card with a text or, without one, posts the card
-again. Answers to questions that people asked about a proposal are posted here, too, below the card on which
-they were asked.
+later by `Notices.send`, which is called again and again. There are two sorts:
+
+- a text, which may have a link or buttons of commands;
+- a notice about a proposal: with a text it reminds of the proposal's card, without one it posts the card
+  again.
+
+People also ask questions about a proposal. `Notices.tell_answers` posts the answers below the card on which
+people asked.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +37,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MAX_NOTICES = 50  # the notices in one read
+_NOTICES_AT_A_TIME = 50  # in one read
 _MAX_ANSWER_CHARS = 3000  # every platform's message has room for such an answer and its question
 
 PostCard = Callable[[str, Address], Awaitable[None]]
@@ -51,10 +55,15 @@ class _OpenCard(NamedTuple):
 class Notices:
     """The outbox of notices.
 
-    A notice that its place refuses for good is posted where its field ``instead`` says. Without that field, a
-    notice about no proposal goes to the place around the refused one, such as the group around a topic, if
-    there is one. If neither exists, the admins are told, and for a proposal also the chat where it was asked
-    for or its requester (see `tell_unreached`). ``routes`` are the approvers' chats.
+    If a place refuses a notice for good, the first that applies is done:
+
+    1. The notice goes to the place in its field ``instead``.
+    2. If it is about no proposal, it goes to the place around the refused one, such as the group around a
+       topic.
+    3. The admins are told. For a proposal, the chat where it was asked for or its requester is told, too (see
+       `tell_unreached`).
+
+    ``routes`` are the approvers' chats.
     """
 
     channels: Mapping[str, Channel]
@@ -68,9 +77,9 @@ class Notices:
         await self.database.write(partial(notices.store_notice, instead=instead), address, text, self.clock())
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
-        """Queue an answer that a place refused for good for the private chat of the person who asked.
+        """Queue an answer for the private chat of the person who asked, after a place refused it for good.
 
-        If the refused place is that chat, the answer goes to the place around it, if there is one. The
+        If that chat is the refused place, the answer goes to the place around it, if there is one. The
         explanation is a message of its own: it arrives even if the answer is refused for its contents.
         """
         private_chat = Address(person.channel, person.key)
@@ -134,7 +143,7 @@ class Notices:
 
     async def send(self, now: datetime, post_card: PostCard) -> None:
         """Post the notices that are due. A notice that can't be posted yet is due again after a pause."""
-        for notice in await self.database.read(notices.list_due, now, _MAX_NOTICES):
+        for notice in await self.database.read(notices.list_due, now, _NOTICES_AT_A_TIME):
             poster = poster_at(self.channels, notice.address)
             is_last_try = now - notice.created_at >= GIVE_UP
             if notice.address.channel not in self.channels and not is_last_try:
@@ -188,13 +197,13 @@ class Notices:
 
         Where nothing is posted, people read the answers in the conversation.
         """
-        is_done = True
+        are_all_settled = True
         for question in answers:
             if await self._tell_answer(question):
                 await self.database.write(questions.mark_answer_told, question, self.clock())
             else:
-                is_done = False
-        return is_done
+                are_all_settled = False
+        return are_all_settled
 
     async def _tell_answer(self, question: AskedQuestion) -> bool:
         """Post an answer. Returns False if another try may deliver it.

@@ -1,12 +1,12 @@
 """Rendering of a `Card` for Discord: an embed and rows of buttons. Pure; posting is in ``channel.py``.
 
-A card whose change does not fit has *View all* in place of Approve; Approve is below the full content. The
-card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs. A button
+A card whose change does not fit has *View all* in place of Approve. Approve is then below the full content.
+The card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs. A button
 carries a `ButtonMark`: the verb that it presses in the end, and the way to the press, such as `Way.VIEW`
 (show everything first). The first card of several in an answer also has the buttons of their group.
 
-A batch is several calls in one table, each of which is a row. People open its picker by a button: pages of
-rows, with a button for each row that picks it, or opens the row by itself.
+A batch is several calls in one table, each of which is a row. A button opens its picker, which shows pages of
+rows. There each row has a button that picks the row, or opens it by itself.
 """
 
 import re

@@ -124,7 +124,8 @@ class DiscordChannel(Platform):
 
         Raises SettingsError when Discord does not know the token or the application.
         """
-        self._inbox, self._lookup = inbox, lookup
+        self._inbox = inbox
+        self._lookup = lookup
         if others is not None:
             self._rest.waits.share(others)
         if receives:
@@ -233,31 +234,43 @@ class DiscordChannel(Platform):
         raw_text, known_names = interaction.read_raw_text()
         names = await find_names(self._rest, interaction.place.server, raw_text, known_names)
         name, words = interaction.read_command(names)
-        # "/nod ask TEXT" is a request, everything else a command
         first_word, _, request = words.partition(" ")
-        actor, address = interaction.actor, interaction.place.address
-        private = bool(interaction.place.person)
-        if name != "nod" or first_word.lower() != ASK_WORD:
-            reply = await inbox(
-                Command(actor, name, words, address, private, names=interaction.channel_names)
+        if name == "nod" and first_word.lower() == ASK_WORD:
+            return await self._take_request(interaction, request.strip(), inbox)
+        reply = await inbox(
+            Command(
+                interaction.actor,
+                name,
+                words,
+                interaction.place.address,
+                private=bool(interaction.place.person),
+                names=interaction.channel_names,
             )
-            is_help = (name, words) == ("nod", "help")
-            help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
-            text, link = reply.split_link()
-            return Display("\n".join(filter(None, [*help_lines, text])) or "Done.", make_link_row(link))
-        request = request.strip()
+        )
+        is_help = (name, words) == ("nod", "help")
+        help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
+        text, link = reply.split_link()
+        return Display("\n".join(filter(None, [*help_lines, text])) or "Done.", make_link_row(link))
+
+    async def _take_request(self, interaction: Interaction, request: str, inbox: Inbox) -> Display:
+        """Hand in the text of ``/nod ask TEXT`` as a message, and show it to all in the channel."""
         files = interaction.files
         if not request and not files:
             return Display("Write what you want after `ask`.")
-        reply = await inbox(
-            Message(
-                address, actor, request, interaction.id, private, names=interaction.channel_names, files=files
-            )
+        message = Message(
+            interaction.place.address,
+            interaction.actor,
+            request,
+            interaction.id,
+            private=bool(interaction.place.person),
+            names=interaction.channel_names,
+            files=files,
         )
+        reply = await inbox(message)
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
         file_names = "".join(f"\n`{literal(format_name(file.name))}`" for file in files)
-        echo = neutralise(f"**{literal(actor.label)}:** {request}{file_names}")
+        echo = neutralise(f"**{literal(interaction.actor.label)}:** {request}{file_names}")
         return Display(cut_escaped(echo, MAX_CONTENT_UNITS), is_public=True)
 
     async def _follow_up(
@@ -289,8 +302,8 @@ class DiscordChannel(Platform):
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         """Return the account's membership in the server of the address; None for an account without one.
 
-        In direct messages, the highest that it has in any of the configured servers. Raises ChannelError if
-        Discord can't say, unless another server knows the account.
+        In direct messages, it is the highest membership in any of the configured servers. Raises ChannelError
+        if Discord can't say for one server and no other server knows the account.
         """
         place = DiscordPlace.of(address)
         if not actor.key.isdecimal():
@@ -379,7 +392,7 @@ class DiscordChannel(Platform):
 
 
 def _split_response(display: Display, interaction: Interaction) -> list[str]:
-    """Split a response into messages; an answer to a command shows mentioned people by name."""
+    """Split a response into messages. A private answer to a command mentions people in place of addresses."""
     texts = split(display.text)
     if display.is_public or interaction.kind != COMMAND:
         return texts

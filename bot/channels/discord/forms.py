@@ -31,10 +31,12 @@ from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 # custom ids of inputs
 REASON = "reason"
-RUNG = "rung"  # the scope of a grant, a rung of its ladder
-REACH = "reach"  # its audience
+RUNG = "rung"  # the scope of a grant: which calls
+REACH = "reach"  # its audience: whose calls, and where
 LASTING = "lasting"  # its duration
-_ONE_LINE_STYLE, _PARAGRAPH_STYLE = 1, 2  # the styles of a text input
+# styles of a text input
+_ONE_LINE_STYLE = 1
+_PARAGRAPH_STYLE = 2
 _LINE_CHARS = 80  # a longer text gets an input of several lines
 _GRANT_TEXT = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
@@ -59,19 +61,19 @@ def ask_words(card: Card, verb: Verb) -> Json:
 
 
 def ask_grant(
-    card: Card, ladder: Sequence[tuple[GrantScope, str]], reaches: Sequence[tuple[GrantAudience, str]]
+    card: Card, scopes: Sequence[tuple[GrantScope, str]], audiences: Sequence[tuple[GrantAudience, str]]
 ) -> Json:
     """Return the modal of a grant: which calls may run without asking, whose, and for how long.
 
-    ``ladder`` are the scopes that may be granted, narrowest first; their texts are shown in full above the
-    menus, which cut them. ``reaches`` are the audiences: whose calls, and where.
+    ``scopes`` and ``audiences`` are those that may be granted, each with its text, narrowest first. The texts
+    of the scopes are also shown in full above the menus, which cut them.
     """
-    lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in ladder)]
+    lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in scopes)]
     durations = [(duration, duration.words) for duration in GrantDuration]
     parts: list[Json] = [
         {"type": TEXT_TYPE, "content": cut_escaped("\n".join(lines), MAX_INPUT_UNITS)},
-        _make_label("What may run without asking", _make_grant_menu(RUNG, ladder)),
-        _make_label("Whose requests, and where", _make_grant_menu(REACH, reaches)),
+        _make_label("What may run without asking", _make_grant_menu(RUNG, scopes)),
+        _make_label("Whose requests, and where", _make_grant_menu(REACH, audiences)),
         _make_label("How long", _make_grant_menu(LASTING, durations)),
     ]
     return _make_modal(card, Verb.SIMILAR, parts)
@@ -79,10 +81,10 @@ def ask_grant(
 
 def _make_grant_menu(custom_id: str, options: Iterable[tuple[str, str]]) -> Json:
     """Return a menu of values with their descriptions, of which the first is chosen."""
-    return _make_menu(
-        custom_id,
-        [_Option(description, value, position == 0) for position, (value, description) in enumerate(options)],
-    )
+    menu_options = []
+    for position, (value, description) in enumerate(options):
+        menu_options.append(_Option(description, value, is_chosen=position == 0))
+    return _make_menu(custom_id, menu_options)
 
 
 def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
@@ -174,7 +176,8 @@ def _make_input(custom_id: str, field: Field) -> Json:
             chosen = [field.value]
         menu_options = []
         for position, label in enumerate(option_labels(options, MAX_OPTION_UNITS)):
-            menu_options.append(_Option(label, str(position), options[position] in chosen))
+            is_chosen = options[position] in chosen
+            menu_options.append(_Option(label, str(position), is_chosen))
         return _make_menu(custom_id, menu_options, required=required, many=is_multiple)
     value = clean(field.as_text)
     has_lines = field.multiline or field.shape in (Shape.LINES, Shape.DATA) or "\n" in value
@@ -183,7 +186,7 @@ def _make_input(custom_id: str, field: Field) -> Json:
 
 def _list_options(field: Field) -> Sequence[Any]:
     """Return the options of a field's menu; none if the field has no options, or too many for a menu."""
-    # one of the ``single_choices`` is the value; for a list of values, they are among the ``options``
+    # a single value is one of ``single_choices``; the values of a list are among ``options``
     options = field.single_choices
     if not options and field.shape is Shape.CHOICES:
         options = field.options

@@ -27,13 +27,21 @@ from bot.domain.people import Actor
 from bot.domain.text import format_reply, one_line
 
 _MAX_SKEW = timedelta(minutes=5)  # between Discord's clock and Nod's
-_SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
+# contexts of interactions
+_SERVER_CONTEXT = 0
+_DIRECT_CONTEXT = 1
 EPHEMERAL = 1 << 6  # the flag of a message that one person sees
-COMMAND, COMPONENT, MODAL = 2, 3, 5  # interaction types; a component is a button here
+# types of interactions
+COMMAND = 2
+COMPONENT = 3  # here always a button
+MODAL = 5
 MENU_COMMAND_NAME = "Ask Nod"  # the command in the menu of a message
 ASK_WORD = "ask"  # the first word of a request, as in `/nod ask what is new?`
-_SLASH_COMMAND, _MESSAGE_COMMAND = 1, 3  # command types: interactions/application-commands
-_TEXT_OPTION, _FILE_OPTION = 3, 11  # types of a command's options
+# types of commands, and of their options: interactions/application-commands
+_SLASH_COMMAND = 1
+_MESSAGE_COMMAND = 3
+_TEXT_OPTION = 3
+_FILE_OPTION = 11
 _FILE_OPTION_NAMES = ("file", "file2", "file3")
 _COMMAND_SCOPE = {"integration_types": [0], "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT]}
 """The fields of every command: installed in servers, used there and in direct messages."""
@@ -103,7 +111,8 @@ class Interaction:
         """
         member = body.get("member") or {}
         actor = actor_of(member.get("user") or body["user"], member)
-        server, channel = body.get("guild_id"), str(body["channel_id"])
+        server = body.get("guild_id")
+        channel = str(body["channel_id"])
         if server:
             place = DiscordPlace(str(server), channel)
         else:
@@ -129,8 +138,8 @@ class Interaction:
     def read_raw_text(self) -> tuple[str, MentionNames]:
         """Return a command's text with Discord's mention marks, and the names that Discord sent for them.
 
-        The text of a slash command is what the person typed behind it, that of a message command is the text
-        of the message.
+        A slash command's text is what the person typed after the command. A message command's text is that of
+        the message.
         """
         target = self._target_message
         if target:
@@ -143,8 +152,8 @@ class Interaction:
     def read_command(self, names: MentionNames) -> tuple[str, str]:
         """Return the name of the command and its text without marks.
 
-        In a request to Nod (`ASK_WORD`) the marks are replaced by ``names``, in other commands by addresses.
-        A message command becomes ``/nod ask`` with the message quoted.
+        In a request to Nod (`ASK_WORD`) the names in ``names`` replace the marks, in other commands addresses
+        do. A message command becomes ``/nod ask`` with the message quoted.
         """
         name = str(self.data["name"])
         raw_text, _ = self.read_raw_text()

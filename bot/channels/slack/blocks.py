@@ -82,14 +82,15 @@ class RichLine:
 
 
 def cut_for_display(content: str, limit: int) -> tuple[str, bool]:
-    """Cut a text so that with the marks of its direction of writing it has at most ``limit`` units.
+    """Cut a text so that it fits ``limit`` units together with its marks of direction.
 
-    Returns the text, still without these marks, and True if it was cut.
+    These are invisible, and are added later around text from right to left. Returns the text without them,
+    and True if it was cut.
     """
     shown, is_cut = text.cut(content, limit)
-    marks = text.width(isolate_foreign_parts(shown)) - text.width(shown)
-    if marks:
-        return text.cut(content, max(limit - marks, 1))
+    mark_units = text.width(isolate_foreign_parts(shown)) - text.width(shown)
+    if mark_units:
+        return text.cut(content, max(limit - mark_units, 1))
     return shown, is_cut
 
 
@@ -109,7 +110,7 @@ def mrkdwn_block(mrkdwn: str) -> Block:
 
 
 def context(*contents: str | Block) -> Block:
-    """Return a line of small print; contents that are no text are made by `mrkdwn_block`."""
+    """Return a line of small print. A content is a plain text, or a block made by `mrkdwn_block`."""
     elements = _make_context_elements(contents)
     return {"type": "context", "elements": elements or [plain(BLANK, MAX_CONTEXT_UNITS)]}
 
@@ -162,7 +163,8 @@ def rich(lines: Iterable[RichLine]) -> list[Block]:
     for line in lines:
         if current and used + line.width > MAX_RICH_TEXT_UNITS:
             blocks.append(_make_rich_block(current))
-            current, used = [], 0
+            current = []
+            used = 0
         current.append(line)
         used += line.width
     if current:
@@ -207,8 +209,8 @@ def button(
 ) -> Block:
     """Return a button. With ``warning`` or ``question``, Slack asks before a press counts.
 
-    ``question`` has the question, an explanation, and the labels of its two buttons. ``warning`` is a warning
-    that takes the place of that explanation.
+    ``question`` has the question, an explanation, and the labels of its two buttons. ``warning`` takes the
+    place of that explanation.
     """
     element: Block = {
         "type": "button",

@@ -1,10 +1,10 @@
 """The buttons of a card: their labels, their questions before a press counts, and their values. Pure.
 
-A button has an action id, ``nod:`` and its verb, and a value, the proposal's id and round: an edit begins a
-new round. An entry of the ⋯ menu has only a value, the verb and the value of a button. In addition to the
-verbs of the core there are words such as `REVIEW`, which open a modal and are used like verbs here. On a card
-that was cut, Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all``
-is True if nothing of the card was cut.
+A button has an action id (``nod:`` and its verb) and a value (the proposal's id and round, which an edit
+raises). An entry of the ⋯ menu has only a value: the verb and the value of a button. In addition to the verbs
+of the core there are words such as `REVIEW`, which open a modal and are used like verbs here. On a card that
+was cut, Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all`` is
+True if nothing of the card was cut.
 
 A batch is several calls of one tool in one card, each of which is a row. A group is the single cards of one
 answer, whose first card has buttons for all.
@@ -128,9 +128,10 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
 
 
 def _list_menu_entries(card: Card, value: str, *, shows_all: bool) -> list[_MenuEntry]:
-    """Return the entries of a card's ⋯ menu: verbs without a button, *View all* unless Approve opens it.
+    """Return the entries of a card's ⋯ menu: the verbs without a button, and *View all*.
 
-    Slack limits their number: the last verbs are left out.
+    *View all* is left out if Approve opens it. Slack limits the number of entries: the last verbs are left
+    out.
     """
     all_entries = [_MenuEntry(*entry) for entry in list_entries(card, shows_all=shows_all)]
     entries = [entry for entry in all_entries if entry.verb not in _NOT_IN_CARD_MENU]
@@ -168,11 +169,11 @@ def _make_batch_buttons(card: Card, value: str, *, shows_all: bool) -> Iterator[
     yield blocks.overflow(MORE, [(VIEW_ALL_LABEL, f"{VIEW}:{value}")])
 
 
-def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: str = "") -> Block:
-    """Return the button of a verb. ``confirm``: a warning in place of the question that the verb has."""
+def _make_button(card: Card, verb: Verb, value: str, style: str = "", warning: str = "") -> Block:
+    """Return the button of a verb. ``warning`` takes the place of the question that the verb has."""
     button = card.button(verb)
-    sure = None if confirm else button.sure
-    return blocks.button(button.label, action_id(verb), value, style, confirm, sure)
+    question = None if warning else button.sure
+    return blocks.button(button.label, action_id(verb), value, style, warning, question)
 
 
 def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
@@ -227,7 +228,7 @@ def make_resolved_buttons(card: Card) -> list[Block]:
                 buttons.append(_make_button(card, verb, value, button.style, button.question))
         return buttons
     verbs = [verb for verb in card.verbs if verb in _BATCH_QUESTIONS]
-    buttons += [_make_button(card, verb, value, confirm=_BATCH_QUESTIONS[verb]) for verb in verbs]
+    buttons += [_make_button(card, verb, value, warning=_BATCH_QUESTIONS[verb]) for verb in verbs]
     if card.batch.has_buttons:
         buttons.append(blocks.button(ROWS_LABEL, action_id(CHOOSE_ROWS), value))
     return buttons
@@ -253,5 +254,5 @@ def make_group_buttons(card: Card) -> list[Block]:
         approve_question += " What a card could not show in full is shown to you first."
         buttons.append(_make_button(card, Verb.APPROVE_ALL, value, "primary", approve_question))
     if Verb.DECLINE_ALL in card.verbs:
-        buttons.append(_make_button(card, Verb.DECLINE_ALL, value, confirm=question))
+        buttons.append(_make_button(card, Verb.DECLINE_ALL, value, warning=question))
     return buttons

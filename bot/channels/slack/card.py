@@ -95,12 +95,13 @@ def render_briefly(card: Card, team: str = "") -> SlackCard:
 
 
 def _render_group(card: Card) -> list[Block]:
-    """Return the blocks above the first card of several; a batch has its buttons below."""
+    """Return the blocks above the first card of several. A batch has its buttons below instead."""
     buttons = [] if card.batch else make_group_buttons(card)
     if card.group is None or not buttons:
         return []
-    count, size = card.group.open, card.group.size
-    changes = f"{size} changes" if count == size else f"{count} of {size} changes"
+    open_count = card.group.open
+    size = card.group.size
+    changes = f"{size} changes" if open_count == size else f"{open_count} of {size} changes"
     return [blocks.context(f"{changes} in this answer are open."), blocks.actions(*buttons)]
 
 
@@ -141,7 +142,7 @@ def _render_notes(card: Card) -> list[Block]:
 
 
 def _write_asker(card: Card, team: str) -> str | Block:
-    """Write the requester; on a copy in another chat also the original channel, if possible as a link."""
+    """Write the requester. On a copy in another chat, add the original channel, as a link if possible."""
     channel = find_linkable_channel(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
