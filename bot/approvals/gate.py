@@ -33,7 +33,8 @@ from bot.approvals.drafts import (
     title_of,
 )
 from bot.approvals.groups import Groups, LookUp, refuse_groups
-from bot.approvals.kinds import Procedure, find_procedure
+from bot.approvals.kinds import find_procedure
+from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.ownership import require_owner
 from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
@@ -377,7 +378,7 @@ class Gate:
         return replace(verdict, deciders=deciders)
 
     async def _check_runnable(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raise Refused or ToolError for a call that would fail even when approved."""
+        """Raise NoOneMayDecide or ToolError for a call that would fail even when approved."""
         if not tool.kind.runs_locked:
             check_unlocked(transcript.teammate, tool)
         if tool.check is not None:
@@ -388,8 +389,8 @@ class Gate:
 
         A request with the event's id of an earlier request repeats that: the earlier proposal is returned.
 
-        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError if the call cannot be
-        previewed.
+        Raises BadArguments, UnknownTool, NoOneMayDecide, KeyTaken, TooManyCalls, or ToolError if the call
+        can't be previewed.
         """
         tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
@@ -411,6 +412,27 @@ class Gate:
                 f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
                 "Try again once some are decided."
             )
+        proposal, likeness = await self._draft_request(tool, arguments, request)
+        opened = await self.database.write(
+            arrive.open_request,
+            self.policies,
+            request,
+            proposal,
+            likeness,
+            self.process,
+            proposal.created_at,
+        )
+        if opened.was_open_before:  # the same request was opened by someone else since it was looked for
+            await _check_same_call(opened.proposal, tool, arguments)
+        return opened
+
+    async def _draft_request(
+        self, tool: Tool, arguments: Mapping[str, Any], request: Request
+    ) -> tuple[Proposal, Likeness]:
+        """Return the proposal for a request, and the likeness of its call. A call that can be tried is tried.
+
+        Raises NoOneMayDecide, or ToolError if the call can't be previewed.
+        """
         verdict = await self._judge_request(tool, arguments, request)
         undo_seconds = _undo_seconds_of(verdict)
         with as_tool_error(tool.name):
@@ -435,18 +457,7 @@ class Gate:
             )
             tried = await self._try_call(judged)
             proposal = tried.proposal or proposal
-        opened = await self.database.write(
-            arrive.open_request,
-            self.policies,
-            request,
-            proposal,
-            likeness,
-            self.process,
-            proposal.created_at,
-        )
-        if opened.was_open_before:  # the same request was opened by someone else since it was looked for
-            await _check_same_call(opened.proposal, tool, arguments)
-        return opened
+        return proposal, likeness
 
     async def is_paused(self) -> bool:
         """Tell if everything is paused."""
@@ -467,7 +478,7 @@ class Gate:
                 log.warning("a rule does not fit its tool", rule=number, why=why)
 
     async def _judge_request(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        """Return the verdict of the rules on a request. Raises Refused if they forbid it."""
+        """Return the verdict of the rules on a request. Raises NoOneMayDecide if they forbid it."""
         connection = tool.connection
         if tool.is_personal and request.agent is None:
             raise NoOneMayDecide(
@@ -493,7 +504,7 @@ class Gate:
     ) -> CallResult | None:
         """Run a request that only reads, if the rules allow it without approval, and return its result.
 
-        Returns None for a call that writes or needs approval. Raises Refused if the rules forbid it.
+        Returns None for a call that writes or needs approval. Raises NoOneMayDecide if the rules forbid it.
         """
         verdict = await self._judge_request(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
@@ -550,7 +561,10 @@ class Gate:
 
 
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise Refused if exactly this call waits, runs, or was declined since a person last asked for work."""
+    """Raise NoOneMayDecide if exactly this call waits, runs, or was just declined.
+
+    Just declined means: since a person last asked for work.
+    """
     digest_of_call = tool.digest(arguments)
     if digest_of_call not in answer.rows.open_or_declined:
         return
@@ -563,7 +577,8 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
     """Return the question that asks for consent to a read, or None if the read needs no consent.
 
-    Raises Refused if the person said no or is being asked already, or if the rules forbid the question.
+    Raises NoOneMayDecide if the person said no or is being asked already, or if the rules forbid the
+    question.
     """
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:

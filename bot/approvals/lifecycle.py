@@ -217,9 +217,9 @@ def claim(
 
     Also None while everything is paused, while a feature delays the run, and while another process changes
     the same ``resource``, such as a file. (The caller holds a lock for it, but another process may have lost
-    that lock with its connection to the database.) ``process``: the id of this process. Raises Refused if a
-    rule forbids the call by now, Disconnected if the account in whose name it runs is not the one that people
-    saw.
+    that lock with its connection to the database.) ``process``: the id of this process. Raises NoOneMayDecide
+    if a rule forbids the call by now. Raises Disconnected if the account in whose name it runs is not the one
+    that people saw.
 
     The rules in memory are checked first, which costs nothing. They may be old. Each change of a rule raises
     the stored version of the rules, and the update only succeeds if that is the version in memory. If it

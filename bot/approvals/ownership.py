@@ -28,7 +28,7 @@ _AGAIN = " Connect the same account again, then retry."
 
 
 def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
-    """Return the verdict on a write. If the rules would let it run, its owner is asked instead."""
+    """Return the verdict on a write. It asks the owner of the call if the rules would let the call run."""
     if connection is None or not connection.is_personal or verdict.judgement is not Judgement.RUN:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
@@ -39,7 +39,7 @@ def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
 def lacks_owner(session: Session, p: Proposal) -> bool:
     """Tell if a proposal would run in the name of a person who has not approved it.
 
-    All its votes are for the current contents: a change of the contents deletes earlier votes.
+    All votes of a proposal are for its current contents: a change of the contents deletes earlier votes.
     """
     if p.connection is None or not p.connection.is_personal:
         return False

@@ -50,6 +50,13 @@ _MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
+class _DecisionAndClaim(NamedTuple):
+    """The outcome of a press, and the run that was claimed with it."""
+
+    outcome: PressOutcome
+    claimed: Proposal | None  # None if no run was claimed
+
+
 class _StoredInverse(NamedTuple):
     """A change, and the call that undoes it."""
 
@@ -72,21 +79,21 @@ class Presses:
     takes_work: Callable[[], bool] = lambda: False  # tells if this process still starts runs
 
     async def take(self, press: Press | BatchDecision) -> PressOutcome:
-        """Decide a press. Once it is committed, returns the reply and the jobs, which are not started yet.
+        """Decide a press, and return the reply and the jobs once it is committed. No job is started here.
 
         A refused person may belong to a group whose members are not known yet. Then the platform is asked for
         the members, and the press is taken again.
         """
-        decided = await self._take(press)
-        if decided.reply.answer is Answer.REFUSED and await self.gate.groups.ask_missing():
-            decided = await self._take(press)
-        if decided.reply.answer is Answer.ACCEPTED:
-            _trace_decisions(decided.reply.proposals)
-        text = decided.reply.text
+        outcome = await self._take(press)
+        if outcome.reply.answer is Answer.REFUSED and await self.gate.groups.ask_missing():
+            outcome = await self._take(press)
+        if outcome.reply.answer is Answer.ACCEPTED:
+            _trace_decisions(outcome.reply.proposals)
+        text = outcome.reply.text
         if not find_accounts_in(text):
-            return decided
+            return outcome
         with_names = await self.database.read(people.put_names_in, text)
-        return replace(decided, reply=replace(decided.reply, text=with_names))
+        return replace(outcome, reply=replace(outcome.reply, text=with_names))
 
     async def _take(self, press: Press | BatchDecision) -> PressOutcome:
         """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
@@ -103,10 +110,10 @@ class Presses:
 
     async def _take_one(self, press: Press) -> PressOutcome:
         prepared = await self._prepare(press)
-        decided = await self._decide_and_maybe_claim(press, prepared)
-        if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
-            return await self._ask_again(press, decided)
-        return decided
+        outcome = await self._decide_and_maybe_claim(press, prepared)
+        if press.verb in decide.APPROVING and outcome.reply.answer is Answer.ALREADY:
+            return await self._ask_again(press, outcome)
+        return outcome
 
     async def _decide_and_maybe_claim(self, press: Press, prepared: Prepared) -> PressOutcome:
         """Decide a press. A plain approval also claims the run, if this process can start it right away."""
@@ -126,10 +133,10 @@ class Presses:
             return PressOutcome(split)
         if not isinstance(pressed, BatchDecision) and pressed.verb is Verb.UNDO_ALL:
             return await self._undo_together(split)
-        decisions: list[PressOutcome] = []
+        outcomes: list[PressOutcome] = []
         for start in range(0, len(split.presses), _PRESSES_AT_A_TIME):
-            decisions += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
-        return decide.count_outcomes(split, decisions)
+            outcomes += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
+        return decide.count_outcomes(split, outcomes)
 
     async def _decide_all(self, presses: Sequence[Press]) -> list[PressOutcome]:
         """Decide presses in one transaction, or each in its own if one of them loses a race."""
@@ -138,27 +145,28 @@ class Presses:
             return await self.database.write(decide.decide_all, presses, policies, self.clock(), urgent=True)
         except LostRace:
             pass
-        decisions = []
+        outcomes = []
         for press in presses:
             try:
-                decisions.append(await self._decide(press, Prepared()))
+                outcomes.append(await self._decide(press, Prepared()))
             except LostRace as error:
-                decisions.append(PressOutcome(Reply(Answer.STALE, error.message)))
-        return decisions
+                outcomes.append(PressOutcome(Reply(Answer.STALE, error.message)))
+        return outcomes
 
     async def _undo_together(self, split: decide.SplitPress) -> PressOutcome:
         """Undo several proposals in order. The proposals that undo them form one batch."""
-        decisions: list[PressOutcome] = []
-        first: Proposal | None = None
+        outcomes: list[PressOutcome] = []
+        first_inverse: Proposal | None = None
         for position, press in enumerate(split.presses):
             try:
-                prepared = replace(await self._prepare(press), undo_position=UndoPosition(first, position))
-                decided = await self._decide(press, prepared)
+                prepared = await self._prepare(press)
+                prepared = replace(prepared, undo_position=UndoPosition(first_inverse, position))
+                outcome = await self._decide(press, prepared)
             except (ToolError, LostRace) as error:
-                decided = PressOutcome(Reply(Answer.INVALID, error.message))
-            decisions.append(decided)
-            first = first or decide.find_inverse(decided)
-        return decide.count_outcomes(split, decisions)
+                outcome = PressOutcome(Reply(Answer.INVALID, error.message))
+            outcomes.append(outcome)
+            first_inverse = first_inverse or decide.find_inverse(outcome)
+        return decide.count_outcomes(split, outcomes)
 
     async def _decide(self, press: Press, prepared: Prepared) -> PressOutcome:
         return await self.database.write(
@@ -172,7 +180,7 @@ class Presses:
         """
         write_both = partial(_write_decision_and_claim, execution.process, self.takes_work)
         try:
-            decided, claimed = await self.database.write(
+            outcome, claimed = await self.database.write(
                 write_both, press, self.gate.policies, self.clock(), run.proposal, urgent=True
             )
         except BaseException:
@@ -180,14 +188,14 @@ class Presses:
             raise
         if claimed is None:
             execution.drop(run)
-            return decided
+            return outcome
         # the run redraws the cards when it ends, or earlier if it is slow: so the job that would redraw them
         # now becomes one that only tells of the change
-        redraws = [job for job in decided.jobs if job.work is Work.REDRAW and job != CHANGED]
+        redraws = [job for job in outcome.jobs if job.work is Work.REDRAW and job != CHANGED]
         redraw = redraws[0] if redraws else None
         execution.keep_claimed(run, claimed, redraw)
-        jobs = tuple(CHANGED if job == redraw else job for job in decided.jobs)
-        return replace(decided, jobs=jobs)
+        jobs = tuple(CHANGED if job == redraw else job for job in outcome.jobs)
+        return replace(outcome, jobs=jobs)
 
     async def list_grant_scopes(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -317,22 +325,22 @@ class Presses:
             return None
         return _StoredInverse(proposal, proposal.inverse, arguments)
 
-    async def _ask_again(self, press: Press, decided: PressOutcome) -> PressOutcome:
+    async def _ask_again(self, press: Press, refused: PressOutcome) -> PressOutcome:
         """Open a proposal again, with its current values, if it had expired when it was pressed.
 
-        ``decided``: the outcome that refused the press. It is returned if nothing had expired, and with a
+        ``refused``: the outcome that refused the press. It is returned if nothing had expired, and with a
         reason if the proposal can't be opened again.
         """
-        expired = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
+        expired = [p for p in refused.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
         if not expired:
-            return decided
+            return refused
         try:
             prepared = Prepared(current=await self._refresh_contents(expired[0]))
         except ToolError as error:
-            text = f"{decided.reply.text} It cannot be asked again: {error.message}"
-            return replace(decided, reply=replace(decided.reply, text=text))
+            text = f"{refused.reply.text} It cannot be asked again: {error.message}"
+            return replace(refused, reply=replace(refused.reply, text=text))
         asked_again = await self._decide(press, prepared)
-        return replace(asked_again, jobs=(*decided.jobs, *asked_again.jobs))
+        return replace(asked_again, jobs=(*refused.jobs, *asked_again.jobs))
 
     async def _edit_contents(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
         """Return the contents of a proposal with new arguments (``given``). Raises BadArguments or ToolError.
@@ -493,19 +501,20 @@ def _write_decision_and_claim(
     policies: Policies,
     now: datetime,
     opened: Proposal,
-) -> tuple[PressOutcome, Proposal | None]:
+) -> _DecisionAndClaim:
     """Decide a press. If it approves the proposal as it was opened, claim the run for this process.
 
-    Returns the decision and the claimed proposal. None is in its place if the proposal was not approved, or
-    will be claimed later: when the pause ends, or by another process if this one is ending.
+    Nothing is claimed if the proposal was not approved, or will be claimed later: when the pause ends, or by
+    another process if this one is ending.
     """
-    decided = decide.decide(session, press, policies, now)
-    if Job(Work.EXECUTE, opened.id) not in decided.jobs:
-        return decided, None
-    [approved] = decided.reply.proposals
+    outcome = decide.decide(session, press, policies, now)
+    if Job(Work.EXECUTE, opened.id) not in outcome.jobs:
+        return _DecisionAndClaim(outcome, None)
+    [approved] = outcome.reply.proposals
     if approved.version != opened.version + 1 or not takes_work():
-        return decided, None
+        return _DecisionAndClaim(outcome, None)
     try:
-        return decided, lifecycle.claim(session, policies, approved, process, now)
+        claimed = lifecycle.claim(session, policies, approved, process, now)
     except NoOneMayDecide:  # the run finds that out again, and tells people
-        return decided, None
+        claimed = None
+    return _DecisionAndClaim(outcome, claimed)

@@ -37,7 +37,7 @@ Answer the question briefly. It decides nothing, and it is no reason to propose 
 
 
 def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
-    """Post the question and its author in the conversation, and have the agent answer there."""
+    """Post the question with its author in the conversation, and request the agent's answer there."""
     question = storable(one_line(context.press.reason or ""))
     if not p.is_from_model:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
@@ -49,7 +49,8 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
         return refuse(Answer.LATER, p, _ENOUGH_TEXT)
     p = context.move(session, p)  # only records the press; raises LostRace if the proposal has changed
     conversation_id = teams.find_lead_conversation(session, p)
-    who, title = one_line(context.card_author), one_line(p.description)
+    who = one_line(context.card_author)
+    title = one_line(p.description)
 
     # a notice, which people see, and a note, which the model reads
     notice = f"Question from {who} about: {title}\n\n> {question}"

@@ -1,10 +1,10 @@
 """Consent to reads in a person's name: who may see the data in an account that Nod uses for its owner.
 
-Some tools use a person's own account at a server, by a connection that the person has set up; the person is
-the owner. A read runs immediately for the owner's own request. It needs their consent if others see the
-result (in a chat), if words of others may have led to it, and if a schedule or a teammate (an agent that
-another agent started) reads by itself. Then the owner is asked by a proposal of kind ``reading``, called a
-reading here. Earlier readings of a conversation are among its proposals, with the owner's decision.
+Some tools use a person's own account at a server, by a connection that the person has set up. This person is
+the owner. A read runs immediately for the owner's own request. In three cases it needs their consent: others
+see the result in a chat; words of others may have led to it; a schedule or a teammate (an agent that another
+agent started) reads by itself. Then the owner is asked by a proposal of kind ``reading``, called a reading
+here. Earlier readings of a conversation are among its proposals, with the owner's decision.
 
 A call that writes returns data, too. Its card says who sees the answer, so the owner allows that by their
 press on the card. Without such a press or grant, only the owner gets the answer.
@@ -46,7 +46,7 @@ _APPROVED_STATES = (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAIL
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
     """Return in words why the owner must be asked before a read runs; empty if it may run now.
 
-    ``accounts``: all accounts of the owner. Raises Refused if the owner said no.
+    ``accounts``: all accounts of the owner. Raises NoOneMayDecide if the owner said no.
     """
     connection = tool.connection
     if connection is None or not connection.is_personal:

@@ -48,17 +48,17 @@ class Progress:
         self._last: _ShownText | None = None
 
     async def __call__(self, words: str) -> None:
-        """Show a text on one line."""
+        """Show a text on one line. Never raises."""
         await self._show_cut(words, _cut_line)
 
     async def tail(self, printed: str) -> None:
         """Show the last lines of a command's output. Never raises."""
         await self._show_cut(printed, _cut_to_last_lines)
 
-    async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
+    async def _show_cut(self, reported: str, cut: Callable[[str], str]) -> None:
         """Hide secrets in a text, cut it, and show it, unless it is empty, too early or the same."""
         try:
-            text = cut(hide_values(str(words), self._secrets))
+            text = cut(hide_values(str(reported), self._secrets))
             now = self._clock()
             if not text or self._is_too_early_or_same(text, now):
                 return

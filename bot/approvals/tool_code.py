@@ -34,7 +34,7 @@ def context_of(proposal: Proposal) -> CallContext:
 async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> Any:
     """Wait for a tool's own coroutine. Raises ToolTimedOut if it does not end in time.
 
-    The same is raised for a TimeoutError of the tool's own.
+    ToolTimedOut is also raised for a TimeoutError of the tool's own, and if the coroutine cancels itself.
     """
     limit = asyncio.timeout(seconds)
     try:
@@ -55,11 +55,11 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool within its own time limit. Raises Refused if the tool has no run."""
+    """Run a tool within its own time limit. Raises NoOneMayDecide if the tool has no run."""
     if tool.run is None or not tool.kind.runs:
         raise NoOneMayDecide(f"A {tool.kind} has no run.")
-    done: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
-    return done
+    output: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
+    return output
 
 
 @types.coroutine

@@ -1,9 +1,9 @@
 """The choice of the tools that an agent may call: the lead agent all, a teammate only its share.
 
 The lead agent of a conversation starts teammates for parts of its work, and says which tools each gets. A
-teammate that must plan first is locked until its plan is approved: it may only look around. The chosen tools
-are offered to the model, and `Gate.consider` judges its calls by them. Also here are the checks of a plan
-whose steps name tools and calls.
+teammate that must plan first is locked until its plan is approved: it may only look around. The model is
+offered the chosen tools, and `Gate.consider` judges only calls of these. The checks of a plan, whose steps
+name tools and calls, are also here.
 """
 
 from collections.abc import Mapping

@@ -99,7 +99,8 @@ class Trials:
                 try:
                     fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
-                    fields, trial = (), Trial(tried=False, why=describe_and_log(error, tool.name))
+                    fields = ()
+                    trial = Trial(tried=False, why=describe_and_log(error, tool.name))
             recorded_end = {
                 "ended": _describe_end(trial),
                 "cage": trial.cage,
@@ -108,6 +109,7 @@ class Trials:
             }
         finally:
             end = partial(trials.end_trial, token=token)
+            # the end is recorded also if this task is cancelled
             await asyncio.shield(self.database.write(end, key, asker, tool.name, recorded_end, self.clock()))
         if trial.tried and not tool.preview:
             preview = ()  # the call's own preview has only the arguments; the trial shows what they do
@@ -116,8 +118,8 @@ class Trials:
     async def _begin(self, asker: Actor, tool_name: str, record: Mapping[str, Any]) -> str:
         """Record the beginning of a trial, and return its key.
 
-        Waits while too many of this person's trials run, in all processes. Raises TooMuch for too many trials
-        within an hour.
+        Waits while too many of this person's trials run, in all processes. Raises TooManyCalls for too many
+        trials within an hour.
         """
         while True:
             key = await self.database.write(

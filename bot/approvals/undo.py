@@ -7,7 +7,7 @@ claim and the record as any other call. The press also approves it if nothing ha
 
 The change (the *original*) names its inverse in ``undone_by``, and the inverse its original in ``undoes``.
 Once the inverse has run, ``undone`` is the name of the person who had the change undone. A press may also
-undo all changes of a batch *together*, one after the other: their inverses form one batch below one notice.
+undo all changes of a batch, one after the other. Their inverses then form one batch below one notice.
 """
 
 from dataclasses import replace
@@ -58,17 +58,17 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Press
         inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decision_columns)
 
     # the place of the inverse: below a notice, and among the inverses of the same press
-    together = context.prepared.undo_position  # set if the press undoes several changes
-    # the first inverse of this press, if one was opened before
-    first = together.first_inverse if together else None
-    if first:
-        message_id = first.message_id  # the inverses of one press share the notice
+    undo_position = context.prepared.undo_position  # set if the press undoes several changes
+    first_inverse = undo_position.first_inverse if undo_position else None
+    if first_inverse:
+        message_id = first_inverse.message_id  # the inverses of one press share the notice
     else:
         message_id = _add_notice(session, context, p, inverse)
     inverse = replace(inverse, message_id=message_id)
-    if together:
-        batch_id = first.id if first else inverse.id  # a batch has the id of its first proposal
-        inverse = replace(inverse, batch=batch_id, position=together.position)
+    if undo_position:
+        # a batch has the id of its first proposal
+        batch_id = first_inverse.id if first_inverse else inverse.id
+        inverse = replace(inverse, batch=batch_id, position=undo_position.position)
     [inverse] = transitions.insert_proposals(session, [inverse], context.log_author)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
@@ -82,10 +82,10 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Press
 
 
 def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Link ``p``, an inverse that is opened or run once more, with its original again.
+    """Link an inverse ``p``, which is opened or run once more, with its original again.
 
-    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened, also if it
-    undoes nothing.
+    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened. For a ``p``
+    that undoes nothing, nothing is done.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None:
@@ -115,7 +115,8 @@ def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoin
 
 def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) -> bool:
     """Tell if the rules don't let this person decide the inverse."""
-    policy, press = context.policies.load(session), context.press
+    policy = context.policies.load(session)
+    press = context.press
     objection, _ = rights.judge_press_by_role(
         session, policy, inverse, context.person, press.actor, at=press.address
     )

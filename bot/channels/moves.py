@@ -31,8 +31,8 @@ class ChatMoves:
     A stored move is an object with three keys:
 
     - ``to``: the new key of the chat
-    - ``find_home_key``: True if the old key stays the home key, since Nod did not know the new one
-    - ``told``: True once the core was told of the move
+    - ``home``: True if the old key stays the home key, since Nod did not know the new one
+    - ``told``: True once the core was told of the move; missing before
     """
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
@@ -47,13 +47,15 @@ class ChatMoves:
 
     def connect(self, inbox: Inbox, others: Peers | None) -> None:
         """Report moves to the core by ``inbox``, and share them with other processes."""
-        self._inbox, self._others = inbox, others
+        self._inbox = inbox
+        self._others = others
         if others is not None:
             others.on(self._topic, lambda move: self._cache_move(*move))
 
     async def load(self) -> None:
-        """Read the stored moves, and report to the core the moves that a crash kept from it."""
-        for key, state in (await self._database.read(list_states, self._channel, _KEY_PREFIX)).items():
+        """Read the stored moves. Report those to the core that a crash has kept from it."""
+        states = await self._database.read(list_states, self._channel, _KEY_PREFIX)
+        for key, state in states.items():
             old = key.removeprefix(_KEY_PREFIX)
             self._cache_move(old, state)
             await self._tell_core(old, state)
@@ -88,7 +90,8 @@ class ChatMoves:
         return self._home_keys.get(key, key)
 
     def _store_move(self, session: Session, old: str, new: str) -> dict[str, Any]:
-        state = {"to": new, "home": not posted_cards.is_place_known(session, self._channel, new)}
+        is_new_key_known = posted_cards.is_place_known(session, self._channel, new)
+        state = {"to": new, "home": not is_new_key_known}
         self._store_state(session, old, state)
         posted_cards.mark_outdated(session, self._channel, f"{old}/")
         return state

@@ -4,7 +4,7 @@ A line is one entry of a conversation: a message of a person, an answer of the a
 tells the agent something. A turn is a piece of the agent's work: a person's *order* (the message that began
 it) and the answers up to the last one. The readers see the lines of the turn from the order to the answer
 that made the proposed call, and the results that the agent read in between. They see no line before or after
-these. The lines never change, so it is recorded only once that a person has read them.
+these. The lines never change, so each reader is recorded only once.
 """
 
 import asyncio
@@ -75,9 +75,9 @@ def _read_turn(
     actor: Actor,
     address: Address | None,
 ) -> _Turn | None:
-    """Return the turn; None if the proposal does not exist, or this person has not asked and may not decide.
+    """Return the turn that led to a proposal, if this person asked for the proposal or may decide it.
 
-    ``address``: as in `read_context`.
+    None for anyone else, and for an unknown proposal. ``address``: as in `read_context`.
     """
     p = proposals.get(session, proposal_id)
     if p is None:
@@ -112,8 +112,9 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
     # For an answer, ``after`` is the id of the last line that the agent had read before it. (For a line that
     # the agent reads, it is the line's own id.) An answer belongs to the turn if it has the turn's id, or the
-    # same ``after`` as another answer of the turn
-    answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
+    # same ``after`` as another answer of the turn.
+    answered_ids = {last.after}
+    turn_ids = {_turn_id_of(last)}
     of_turn = []
     for line in newest_first:
         if line.role is LineRole.ASSISTANT:
@@ -121,7 +122,6 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
                 break  # the answer, and all lines before it, belong to earlier turns
             answered_ids.add(line.after)
             turn_ids.add(_turn_id_of(line))
-        # HEARD: the roles of lines that the agent reads
         elif line.role not in ANSWERABLE_ROLES or line.id > last.after:
             continue  # the line is not for the agent, or the agent had not read it at its last answer
         of_turn.append(line)
@@ -135,16 +135,16 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
 
 def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
-    """Return a key that sorts each answer behind the line that it answers, even if others came in between."""
+    """Return a key that sorts each answer behind the line that it answers."""
     is_answer = line.role not in ANSWERABLE_ROLES  # all lines here are read by the agent, or are its answers
     return (line.after, is_answer, line.id)
 
 
 def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
-    """Return the person's message that led to the turn: the last one that the agent had read at its answer.
+    """Return the last message of a person that the agent had read at its answer: it led to the turn.
 
-    ``newest_first`` begins with that answer. The conversation of a teammate (an agent that another agent
-    started) has no messages of people. Then it is the message that led to the teammate's task.
+    ``newest_first`` begins with that answer. The conversation of a teammate, an agent that another agent
+    started, has no messages of people. For it, return the message that led to the teammate's task.
     """
     last = newest_first[0]
     for line in newest_first:

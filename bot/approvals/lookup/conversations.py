@@ -55,27 +55,28 @@ class ConversationLookup:
     async def page(
         self, channel: str, actor: Actor, limit: int, before: PageEnd | None, words: str = ""
     ) -> tuple[list[ListedConversation], PageEnd | None]:
-        """Return a page of a person's conversations in a channel, newest first, and the mark of its end.
+        """Return a page of a person's conversations in a channel, newest first, and its end.
 
-        ``before``: the mark of the page before. ``words`` filters by title and messages. The mark is None on
-        the last page.
+        ``before``: the end of the page before, None for the first page. ``words`` filters by title and
+        messages. The end is None on the last page.
         """
 
-        def read(session: Session) -> tuple[list[ListedConversation], PageEnd | None]:
+        def read_page(session: Session) -> tuple[list[ListedConversation], PageEnd | None]:
+            # one more than the page needs tells if there is a next page
             found = conversations.list_conversations_of(
                 session, channel, str(actor), limit + 1, before, words
             )
             page = found[:limit]
-            mark = None
+            page_end = None
             if len(found) > limit:
-                mark = PageEnd(page[-1].created_at, page[-1].id)
+                page_end = PageEnd(page[-1].created_at, page[-1].id)
             counts = conversations.count_open_proposals(session, [conversation.id for conversation in page])
             listed = [
                 ListedConversation(conversation, counts.get(conversation.id, 0)) for conversation in page
             ]
-            return listed, mark
+            return listed, page_end
 
-        return await self._database.read(read)
+        return await self._database.read(read_page)
 
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._database.write(conversations.rename_conversation, conversation_id, title)
@@ -97,12 +98,13 @@ class ConversationLookup:
         """Return all lines of a conversation and its proposals that this person may see, in one read."""
         available = await self._registry.available()
 
-        def read(session: Session) -> tuple[Transcript | None, list[VisibleProposal]]:
+        def read_all(session: Session) -> tuple[Transcript | None, list[VisibleProposal]]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
-            lines = conversations.read_transcript(session, conversation_id, limit=None)
-            return lines, self._proposal_lookup.filter_visible(session, all_proposals, actor, available)
+            transcript = conversations.read_transcript(session, conversation_id, limit=None)
+            visible = self._proposal_lookup.filter_visible(session, all_proposals, actor, available)
+            return transcript, visible
 
-        return await self._database.read(read)
+        return await self._database.read(read_all)
 
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
         """Return the handle and name of each stored output of its tools, newest first."""
@@ -139,9 +141,9 @@ class ConversationLookup:
     async def is_at_rest(self, conversation_id: str) -> bool:
         """Tell if no turn of the agent or its teammates is under way, and no approved call still runs."""
 
-        def read(session: Session) -> bool:
+        def read_rest(session: Session) -> bool:
             teammates = teams.list_of_lead(session, conversation_id)
             ids = (conversation_id, *(teammate.id for teammate in teammates))
             return not turns.is_under_way(session, ids)
 
-        return await self._database.read(read)
+        return await self._database.read(read_rest)

@@ -89,7 +89,8 @@ class TrialOfRule:
         elif spared:
             lines.append("- People had declined, edited or undone none of these.")
         lines.append(f"- {self.effects[Effect.ASKED]:,} more would have asked.")
-        refused, otherwise = self.effects[Effect.REFUSED], self.effects[Effect.OTHERWISE]
+        refused = self.effects[Effect.REFUSED]
+        otherwise = self.effects[Effect.OTHERWISE]
         if refused:
             lines.append(f"- {refused:,} would have been refused.")
         if otherwise:
@@ -112,7 +113,8 @@ def try_rule(
 ) -> TrialOfRule:
     """Try a rule on the proposals since a time, newest first.
 
-    Stops after `MOST_JUDGED` proposals to which the rule applies. ``before``: only on older proposals.
+    Stops after `MOST_JUDGED` proposals to which the rule applies. ``before``: the end of the page before, so
+    that only older proposals are read.
     """
     current_policy = policies.load(session)
     changed_policy = current_policy.with_book(with_rule(current_policy.book, rule))
@@ -156,14 +158,15 @@ def try_rule(
 def is_change(row: Any) -> bool:
     """Tell if a row is of a call that writes, and that rules may let run without asking.
 
-    That leaves out plans and questions, which always ask people, and an undo, for which a person pressed.
+    Plans and questions always ask people, and an undo was asked for by a press, so these don't count.
     """
     return not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes
 
 
 def effect_on(session: Session, row: Any, current_policy: Policy, changed_policy: Policy) -> Effect | None:
     """Return the difference that changed rules would have made for a proposal; None for no difference."""
-    old, new = _judge(session, row, current_policy), _judge(session, row, changed_policy)
+    old = _judge(session, row, current_policy)
+    new = _judge(session, row, changed_policy)
     if new.judgement is old.judgement:
         old_deciders = (old.deciders, old.quorum, old.declines)
         new_deciders = (new.deciders, new.quorum, new.declines)

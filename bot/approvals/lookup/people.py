@@ -52,7 +52,7 @@ class KnownPerson:
 
 
 def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
-    """Return the person with this account, and for ``everyone`` all other known people after them.
+    """Return the person with this account; with ``everyone`` also all other known people, after them.
 
     Known are people who have linked accounts, a role or an absence.
     """
@@ -143,12 +143,12 @@ class ConsoleSessions:
         """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
         return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
 
-    async def begin_organisation_sign_in(self, state: str, kept: Mapping[str, str]) -> bool:
+    async def begin_organisation_sign_in(self, state: str, values: Mapping[str, str]) -> bool:
         """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
         Returns False if too many sign-ins are under way.
         """
-        return await self.database.write(sign_in_links.begin_sign_in, state, kept, self.clock())
+        return await self.database.write(sign_in_links.begin_sign_in, state, values, self.clock())
 
     async def take_begun_sign_in(self, state: str) -> Mapping[str, str] | None:
         """Return the values that `begin_organisation_sign_in` stored, and delete them.
@@ -174,7 +174,7 @@ class ConsoleSessions:
 
 
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
-    """Return the absences that concern a person, for an admin all absences, as text with a line for each."""
+    """Return the absences that concern a person as text, a line for each; for an admin all absences."""
     policy, person = policies.load_with_person(session, actor)
     is_admin = Role.ADMIN in policy.roles_of(person)
     lines = []
@@ -182,6 +182,6 @@ def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
         concerns_them = not person.accounts.isdisjoint({str(absence.who), str(absence.stand_in)})
         if is_admin or concerns_them:
             until = absence.end(policy.book.zone)
-            who, stand_in = absence.who.label, absence.stand_in.label
-            lines.append(f"- {who} is away until {until}: {stand_in} may decide what they may")
+            stand_in = absence.stand_in.label
+            lines.append(f"- {absence.who.label} is away until {until}: {stand_in} may decide what they may")
     return people.put_names_in(session, "\n".join(lines))

@@ -100,7 +100,8 @@ class Doctor:
         """Return the findings. Raises asyncio.CancelledError once stopped."""
         task = self._task
         if task is None or (task.done() and self._clock() - task.result().at > _FRESH_PERIOD):
-            task = self._task = asyncio.create_task(self._examine(), name="doctor")
+            task = asyncio.create_task(self._examine(), name="doctor")
+            self._task = task
         return await asyncio.shield(task)
 
     async def stop(self) -> None:

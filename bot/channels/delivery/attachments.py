@@ -38,21 +38,21 @@ class Attachments:
     async def post(self, conversation: Conversation, files: Sequence[StoredOutput]) -> bool:
         """Post the files of a conversation, for one caller at a time.
 
-        Returns False if another try may deliver a file that was refused. In a process without the channel
-        nothing is done: a process that has it posts the files. Where nothing is posted, as in the web, they
-        are only marked.
+        Returns False if another try may deliver a file that was refused. A process without the channel does
+        nothing, since another process has it. In a channel to which nothing is posted, as in the web, files
+        are only marked as posted.
         """
         if conversation.origin.channel not in self.channels:
             return True
         poster = poster_at(self.channels, conversation.origin)
-        is_done = True
+        are_all_settled = True
         for output in files:
             if poster is not None and not await self._post_file(poster, conversation, output):
-                is_done = False
+                are_all_settled = False
                 continue
             await self.database.write(outputs.mark_posted, output.handle)
             self._failing_since.pop(output.handle, None)
-        return is_done
+        return are_all_settled
 
     async def _post_file(self, poster: Poster, conversation: Conversation, output: StoredOutput) -> bool:
         """Post a file, or say why it can't be posted. Returns False if it may arrive at another try."""
@@ -73,6 +73,6 @@ class Attachments:
             hint = f"It is in the web console with the proposal; `nod show {output.proposal_id}` prints it."
         else:
             hint = "Ask me for the part you need."
-        words = f"I could not post the file `{output.file.name}` here ({why}). {hint}"
+        text = f"I could not post the file `{output.file.name}` here ({why}). {hint}"
         asker = conversation.requester
-        await self.notices.queue_text(conversation.origin, words, instead=Address(asker.channel, asker.key))
+        await self.notices.queue_text(conversation.origin, text, instead=Address(asker.channel, asker.key))

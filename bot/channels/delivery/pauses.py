@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def find_backoff(refusals: int) -> timedelta:
-    """Return the wait after a refusal; ``refusals``: the number of refusals in a row before it."""
+    """Return the wait after a refusal. ``refusals``: the number of refusals in a row before this one."""
     return BACKOFF[min(refusals, len(BACKOFF) - 1)]
 
 
@@ -28,9 +28,9 @@ class _NextTry(NamedTuple):
 
 
 class Pauses(Generic[Key]):
-    """Back-off after refusals, by key: a key is backing off, or held, until its next try.
+    """Back-off after refusals, by key: a key is backing off until its next try.
 
-    It is in memory only, so a restart tries everything again.
+    The plan is in memory only, so a restart tries everything again.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -42,7 +42,7 @@ class Pauses(Generic[Key]):
         if self.is_backing_off(key):
             return
         if len(self._planned) > _MAX_PLANNED:
-            self._planned = {held_key: self._planned[held_key] for held_key in self.list_backing_off()}
+            self._planned = {waiting: self._planned[waiting] for waiting in self.list_backing_off()}
         planned = self._planned.get(key)
         refusals = planned.refusals if planned else 0
         self._planned[key] = _NextTry(refusals + 1, self._clock() + find_backoff(refusals))

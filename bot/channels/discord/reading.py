@@ -1,11 +1,10 @@
 """Reading text of Discord: its marks for people, places, times, commands and emoji.
 
-A mark is text such as ``<@991>``, which Discord shows as the person's name: `write_marks_as_names` does the
-same for the model, `write_marks_as_addresses` writes Nod's addresses for admin commands, and
-`write_addresses_as_mentions` turns addresses into marks. All marks:
-https://docs.discord.com/developers/reference#message-formatting. In code Discord shows marks as they are
-written, and so does Nod. A command comes without the names of the people that it mentions, so `find_names`
-asks Discord for them.
+A mark is text such as ``<@991>``, which Discord shows as the person's name. `write_marks_as_names` writes the
+same name for the model. `write_marks_as_addresses` writes Nod's addresses for admin commands, and
+`write_addresses_as_mentions` turns addresses into marks. In code Discord shows marks as they are written, and
+so does Nod. A command comes without the names of the people that it mentions, so `find_names` asks Discord
+for them. All marks: https://docs.discord.com/developers/reference#message-formatting.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ _GUIDE_NAMES = {
 }
 _UNKNOWN_NAMES = {"person": "@unknown person", "role": "@unknown role", "channel": "#unknown channel"}
 """The words for a mark whose name is not known, for the three kinds of marks that have names."""
-# code, of which no group is filled, or an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON
+# an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON; or code, for which no group is filled
 _ADDRESS_PATTERN = re.compile(
     rf"```.*?```|`[^`\n]*`|(?<![\w:/]){NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
     re.DOTALL,
@@ -73,10 +72,10 @@ def list_names_in(message: Mapping[str, Any]) -> dict[Mention, str]:
     return names
 
 
-async def find_names(rest: DiscordRest, server: str, words: str, known: MentionNames) -> MentionNames:
+async def find_names(rest: DiscordRest, server: str, text: str, known: MentionNames) -> MentionNames:
     """Return ``known`` and the names that Discord gives for at most `MAX_NAMES` other mentions in a text."""
     unnamed: dict[Mention, None] = {}  # the mentions without a known name, each once
-    for match in _MARK_PATTERN.finditer(words):
+    for match in _MARK_PATTERN.finditer(text):
         for kind in _UNKNOWN_NAMES:
             mention = Mention(kind, match[kind])
             if mention.id and mention not in known:
@@ -115,8 +114,8 @@ async def _fetch_roles(rest: DiscordRest, server: str) -> dict[Mention, str]:
     return {}
 
 
-def write_marks_as_names(words: str, names: MentionNames) -> str:
-    """Return a text with its marks as words, as Discord shows them to people."""
+def write_marks_as_names(text: str, names: MentionNames) -> str:
+    """Return a text with names in place of its marks, as Discord shows it to people."""
 
     def write_mark(match: re.Match[str]) -> str:
         if match["time"]:
@@ -132,11 +131,11 @@ def write_marks_as_names(words: str, names: MentionNames) -> str:
                 return names.get(Mention(kind, match[kind]), unknown)
         return match[0]
 
-    return _MARK_PATTERN.sub(write_mark, words)
+    return _MARK_PATTERN.sub(write_mark, text)
 
 
-def write_marks_as_addresses(words: str, server: str, names: MentionNames) -> str:
-    """Return the text of an admin command with people and channels as addresses, other marks as words."""
+def write_marks_as_addresses(text: str, server: str, names: MentionNames) -> str:
+    """Return the text of an admin command with people and channels as addresses, other marks as names."""
 
     def write_mark(match: re.Match[str]) -> str:
         if match["person"]:
@@ -145,7 +144,7 @@ def write_marks_as_addresses(words: str, server: str, names: MentionNames) -> st
             return f"{NAME}:{server}/{match['channel']}"
         return write_marks_as_names(match[0], names)
 
-    return _MARK_PATTERN.sub(write_mark, words)
+    return _MARK_PATTERN.sub(write_mark, text)
 
 
 def write_addresses_as_mentions(markdown: str, server: str) -> str:

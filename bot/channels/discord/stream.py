@@ -18,7 +18,7 @@ from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
 _EDIT_PACE = timedelta(seconds=1.5)
-_WRITING_MARK = " ▍"  # stands behind a text that is still being written
+_WRITING_MARK = " ▍"  # after a text that is still being written
 
 log = logger(__name__)
 

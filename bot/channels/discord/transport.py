@@ -93,9 +93,7 @@ class DiscordRest:
         self._app = settings.discord_application_id
         self._sleep = sleep
         self._elapsed = elapsed
-        self.waits = PlatformWaits(
-            "discord", elapsed
-        )  # for calls that Discord refused: all processes share them
+        self.waits = PlatformWaits("discord", elapsed)  # after refusals; all processes share them
         self._no_calls_until: dict[tuple[str, str], float] = {}
         """The time by ``elapsed`` until which no call is left, by method and channel."""
         self.is_token_refused = False  # Discord did not accept the token in its last answer
@@ -183,7 +181,7 @@ class DiscordRest:
     async def check_may_post(self, place: DiscordPlace) -> None:
         """Raise ChannelError if Nod can't post in a place.
 
-        To find out, this shows people there for some seconds that Nod is writing, which needs the same right.
+        The check shows people there for some seconds that Nod is writing, which needs the same right.
         """
         await self.call("POST", f"/channels/{await self.find_channel(place)}/typing")
 
