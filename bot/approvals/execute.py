@@ -1,9 +1,9 @@
 """Execution of approved proposals, each at most once.
 
-A run checks that the call is still the one that people approved, claims the proposal, calls the tool, reads
-again what it changed, and stores the outcome. To claim is to set the proposal to EXECUTING in the name of
-this process, which only one process can. If that process ends before it has stored an outcome, the run was
-cut off, and `Recovery` decides what becomes of it.
+A run checks that the call is still the one that people approved, and claims the proposal. Then it calls the
+tool, reads again what the tool changed, and stores the outcome. To claim is to set the proposal to EXECUTING
+in the name of this process, which only one process can. If that process ends before it has stored an outcome,
+the run was cut off, and `Recovery` decides what becomes of it.
 
 `Execution.start` does a run, for the dispatcher of jobs. A press that approves a simple call may claim it in
 the same transaction: `prepare` checks the call before, and `start` then only runs it.

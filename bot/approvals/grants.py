@@ -1,11 +1,16 @@
 """Grants as rows. A grant lets later calls like one that was approved run without asking.
 
 People give a grant with their decision on a card. It has a scope (the calls that it covers), an audience (the
-people and places whose calls it covers) and a duration. The rows and the API call the four kinds of scopes
-*rungs*, narrowest first: EXACT (the same arguments), KEY (the same values of some arguments that the tool
-names), PREFIX (the same beginning, as of a command) and TOOL (any call of the tool). A call's `Likeness` has
-the values for KEY and PREFIX. A row's ``match`` holds what a call must have, as JSON: the arguments, the
-values or the beginning.
+people and places whose calls it covers) and a duration. The rows and the API call the kinds of scopes
+*rungs*. Narrowest first, they cover these calls:
+
+- EXACT: calls with the same arguments
+- KEY: calls with the same values of some arguments that the tool names
+- PREFIX: calls with the same beginning, as of a command
+- TOOL: any call of the tool
+
+A call's `Likeness` has the values for KEY and PREFIX. A row's ``match`` holds what a call must have, as JSON:
+the arguments, the values or the beginning.
 
 A grant is stored in the transaction of the decision (`give_grant`). When a proposal is stored, the narrowest
 grant that covers its call approves it (`approve_by_grant`). Grants end in many ways, each a function here.

@@ -338,8 +338,8 @@ def finish(
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store the outcome of a run: SUCCEEDED, or FAILED with its cause.
 
-    Returns the proposal as it is now and the jobs that follow, or None if another process has stored an
-    outcome, because it took this process for dead.
+    Returns the proposal as it is now and the jobs that follow. None if another process has stored an outcome,
+    since it took this process for dead.
 
     ``claimed``: the proposal as the claim left it. ``turn_process``: the process that takes the turn which
     continues the conversation, as in `turns.request_turn`. ``inverse_arguments``: those of the call that
@@ -348,7 +348,7 @@ def finish(
     ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
-    # ``runs``: a tool of this kind runs after the approval. Its answer to an agent is stored apart
+    # an agent's answer is stored apart from the proposal (``runs``: calls of this kind run and have answers)
     if claimed.agent and claimed.kind.runs:
         changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()
@@ -491,7 +491,7 @@ def forget_conversation(session: Session, conversation_id: str, now: datetime) -
     is open. Returns the number of open proposals, which is 0 if the lines were deleted.
     """
     ids = [conversation_id, *(teammate.id for teammate in teams.list_of_lead(session, conversation_id))]
-    open_count = sum(len(proposals.list_open_in(session, one_id)) for one_id in ids)
+    open_count = sum(len(proposals.list_open_in(session, listed_id)) for listed_id in ids)
     if open_count:
         return open_count
     conversations.forget_conversations(session, ids, now)

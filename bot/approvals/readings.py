@@ -110,10 +110,13 @@ def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]
 def hides_answer(session: Session, p: Proposal) -> bool:
     """Tell if a call's answer is for its owner alone, because the owner did not allow others to see it.
 
-    The owner allows that in one of three ways: by their own press on a card that says who sees the answer, by
-    their consent to a read in this conversation, or by a grant that they gave with such a press in this
-    place. If they answered a reading with *Only in private*, none of the three counts outside of their
-    private chat.
+    The owner allows that in one of three ways:
+
+    - by their own press on a card that says who sees the answer,
+    - by their consent to a read in this conversation, or
+    - by a grant that they gave with such a press in this place.
+
+    If they answered a reading with *Only in private*, none of the three counts outside of their private chat.
     """
     if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
         return False

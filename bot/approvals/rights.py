@@ -110,10 +110,11 @@ def judge_press_by_role(
         absent = people.load_person(session, absence.who)
         if str(absence.stand_in) not in person.accounts or absent == person:
             continue  # it is another person's absence to stand in for
-        if policy.find_decision_objection(proposal, absent, requester, approves=approves) is None:
-            if verb in _GRANTING:
-                return PressRight(_ONE_BY_ONE_TEXT)
-            return PressRight(absent=absence.who)
+        if policy.find_decision_objection(proposal, absent, requester, approves=approves) is not None:
+            continue  # the absent person may not decide it either
+        if verb in _GRANTING:
+            return PressRight(_ONE_BY_ONE_TEXT)
+        return PressRight(absent=absence.who)
     return PressRight(objection)
 
 
@@ -235,14 +236,15 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Return the search conditions for the proposals that a person may see or decide.
 
-    A search by them also finds other proposals, so each that is found must be checked by `may_see_proposal`.
+    A search by them also finds other proposals, so the caller checks each by `may_see_proposal`.
     """
     policy, person = policies.load_with_person(session, actor)
+    # the person may also decide for the absent people whose stand-in they are
     absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]
     persons = [person, *(people.load_person(session, who) for who in absent)]
-    named: frozenset[str] = frozenset()
-    for one in persons:
-        named |= one.accounts | policy.groups_of(one)
-    has_role = any(policy.roles_of(one) for one in persons)
-    # ``named``: a search finds the proposals that name one of these accounts or groups as deciders
-    return Reach(person.accounts, everything=has_role, deciding_for=named)
+    # the search finds the proposals that name one of these accounts or groups as deciders
+    accounts_and_groups: frozenset[str] = frozenset()
+    for represented in persons:
+        accounts_and_groups |= represented.accounts | policy.groups_of(represented)
+    has_role = any(policy.roles_of(represented) for represented in persons)
+    return Reach(person.accounts, everything=has_role, deciding_for=accounts_and_groups)

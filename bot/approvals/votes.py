@@ -1,10 +1,10 @@
 """Votes on proposals and their consequences: approving, declining, editing and asking for changes.
 
 Each public function applies a press with one verb, which ``bot/approvals/decide.py`` has authorised and
-checked. A press for or against a proposal is a vote. The proposal is approved once it has as many votes for
-it as its quorum, the approval of its owner (the person in whose name it runs), and for the plans of some
-teammates that of the lead agent, which started the teammate. An edit begins a new round, which ends all
-votes. With a vote, a person may also give a grant, which lets later calls run without asking.
+checked. A press for or against a proposal is a vote. A proposal is approved once it has as many votes for it
+as its quorum. It may need two further approvals: that of its owner, the person in whose name it runs, and for
+a teammate's plan that of the lead agent, which started the teammate. An edit begins a new round, which ends
+all votes. With a vote, a person may also give a grant, which lets later calls run without asking.
 
 A call may have been tried before people are asked: it was run without lasting effect, and its card shows the
 changes of that *trial*. Voters then choose between applying these changes and running the call *for real*.

@@ -1,8 +1,9 @@
 """Tools for connections to platforms, which every channel uses.
 
-`PlatformLink` connects with back-off, `download` fetches a file that people attached, `Background` runs tasks
-after an answer, and `PlatformWaits` remembers until when a platform takes no more calls, in all processes of
-this Nod.
+- `PlatformLink` connects with back-off.
+- `download` fetches a file that people attached.
+- `Background` runs tasks after an answer.
+- `PlatformWaits` remembers until when a platform takes no more calls, in all processes of this Nod.
 """
 
 import asyncio

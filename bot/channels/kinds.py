@@ -1,8 +1,9 @@
 """The chat platforms: Nod's own, and the platforms of other packages that ``NOD_CHANNELS`` names.
 
-Each platform is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`. It knows if the
-settings ask for the platform, and how to build its channel and to check it for the doctor (``nod doctor``,
-the command that looks for faults of the set-up). ``docs/plugins.md`` tells how to write one.
+Each platform is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`. A kind knows if
+the settings ask for its platform, how to build the channel, and how to check it for the doctor. (The doctor
+is ``nod doctor``, the command that looks for faults of the set-up.) ``docs/plugins.md`` tells how to write
+one.
 """
 
 import functools

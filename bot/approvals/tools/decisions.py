@@ -50,9 +50,10 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         involvements = await database.read(_list_visible, context, [State.PROPOSED], policies)
-        may_decide = {one.proposal.id: one.may_decide for one in involvements}
+        may_decide = {involvement.proposal.id: involvement.may_decide for involvement in involvements}
+        visible = (involvement.proposal for involvement in involvements)
         summaries = []
-        for first, *others in group_by_card(one.proposal for one in involvements):  # a batch is one entry
+        for first, *others in group_by_card(visible):  # a batch is one entry
             summary = _summarize(first, policies.last_read.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
@@ -87,7 +88,7 @@ def _list_visible(
     actor = Actor.parse(context.requested_by)
     person = people.load_person(session, actor)
     conversation = conversations.get_conversation(session, context.conversation_id)
-    # in ``list_voters`` a voter is a set of ids: of the person who pressed, and of the one they stood in for
+    # `list_voters` returns sets of ids: of the person who pressed, and of the person they stood in for
     involvements = [
         _Involvement(
             p,
@@ -101,8 +102,8 @@ def _list_visible(
     if conversation is None:
         return []
     if conversation.private:
-        return [one for one in involvements if one.asked or one.may_decide or one.voted]
-    return [one for one in involvements if one.proposal.conversation_id == conversation.id]
+        return [entry for entry in involvements if entry.asked or entry.may_decide or entry.voted]
+    return [entry for entry in involvements if entry.proposal.conversation_id == conversation.id]
 
 
 def _summarize(p: Proposal, zone: tzinfo) -> dict[str, Any]:

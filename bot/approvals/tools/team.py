@@ -87,7 +87,7 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
     @tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
     def spawn_teammate(
         session: Session,
-        moment: EffectContext,
+        context: EffectContext,
         role: Annotated[str, Field(min_length=1, max_length=200)],
         task: Task,
         tools: Annotated[list[str], Field(max_length=50)] | None = None,
@@ -101,21 +101,21 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
             tools: names of the tools it may use; all of yours when left out
             require_plan_approval: true: it may only look around until its plan is approved
         """
-        unknown = sorted(set(tools or ()) - moment.tools)
+        unknown = sorted(set(tools or ()) - context.tools)
         if unknown:
-            there = ", ".join(sorted(moment.tools))
+            there = ", ".join(sorted(context.tools))
             raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
         started, jobs = teammates.spawn(
             session,
-            moment.conversation,
-            moment.asker,
+            context.conversation,
+            context.asker,
             role=role,
             task=task,
             tools=tools,
             needs_plan=require_plan_approval,
-            call=moment.call,
+            call=context.call,
             limits=limits,
-            now=moment.now,
+            now=context.now,
         )
         sentences = [f"Started {started.name}."]
         if started.needs_plan:
@@ -124,34 +124,36 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         return EffectResult(" ".join(sentences), jobs)
 
     @tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
-    def message_teammate(session: Session, moment: EffectContext, teammate: Name, text: Task) -> EffectResult:
+    def message_teammate(
+        session: Session, context: EffectContext, teammate: Name, text: Task
+    ) -> EffectResult:
         """Say something to a teammate that is at work."""
-        receiver = _find_at_work(session, moment, teammate)
+        receiver = _find_at_work(session, context, teammate)
         note = f"[Nod] The lead agent says:\n{text}"
-        jobs = teammates.send(session, receiver.id, note, moment.asker, moment.now)
+        jobs = teammates.send(session, receiver.id, note, context.asker, context.now)
         return EffectResult(f"{receiver.name} has been told.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Look at the team")
-    def list_teammates(session: Session, moment: EffectContext) -> EffectResult:
+    def list_teammates(session: Session, context: EffectContext) -> EffectResult:
         """List your teammates: status, plan, what each is doing or its result."""
-        lines = [_format_teammate(one) for one in teams.list_of_lead(session, moment.conversation.id)]
+        lines = map(_format_teammate, teams.list_of_lead(session, context.conversation.id))
         return EffectResult("\n".join(lines) or "You have no teammates.")
 
     @tool(writes=False, group=GROUP, summary="Stop {teammate}")
     def stop_teammate(
-        session: Session, moment: EffectContext, teammate: Name, reason: ShortText
+        session: Session, context: EffectContext, teammate: Name, reason: ShortText
     ) -> EffectResult:
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
-        stopped = _find_at_work(session, moment, teammate)
+        stopped = _find_at_work(session, context, teammate)
         why = f"The lead agent stopped it: {reason}"
         by = plans.make_lead_author(Act.STOP, reason)
-        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, moment.now, tell_lead=False)
+        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, context.now, tell_lead=False)
         return EffectResult(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
     def plan_review(
         session: Session,
-        moment: EffectContext,
+        context: EffectContext,
         teammate: Name,
         verdict: Literal["approve", "reject", "revise"],
         feedback: Annotated[str, Field(max_length=2000)] | None = None,
@@ -163,8 +165,8 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
             verdict: approve, reject, or revise (ask for changes)
             feedback: what should change, or why not; the teammate is told
         """
-        planner = teams.get_by_name(session, moment.conversation.id, teammate)
-        text, jobs = plans.review(session, policies, planner, _VERDICTS[verdict], feedback or "", moment.now)
+        planner = teams.get_by_name(session, context.conversation.id, teammate)
+        text, jobs = plans.review(session, policies, planner, _VERDICTS[verdict], feedback or "", context.now)
         return EffectResult(text, jobs)
 
     return spawn_teammate, message_teammate, list_teammates, stop_teammate, plan_review
@@ -208,16 +210,16 @@ async def _tell_plan_approved(_: Arguments, __: CallContext) -> ToolOutput:
 
 @tool(writes=False, group=PLANNING, summary="Tick off step {step}")
 def plan_step_done(
-    session: Session, moment: EffectContext, step: Annotated[int, Field(ge=1, le=20)]
+    session: Session, context: EffectContext, step: Annotated[int, Field(ge=1, le=20)]
 ) -> EffectResult:
     """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
-    jobs = plans.tick_step(session, moment.conversation.id, step, moment.now)
+    jobs = plans.tick_step(session, context.conversation.id, step, context.now)
     return EffectResult(f"Step {step} is ticked off.", jobs)
 
 
-def _find_at_work(session: Session, moment: EffectContext, name: str) -> Teammate:
+def _find_at_work(session: Session, context: EffectContext, name: str) -> Teammate:
     """Return the teammate of that name. Raises ToolError if it does not exist or is not at work."""
-    teammate = teams.get_by_name(session, moment.conversation.id, name)
+    teammate = teams.get_by_name(session, context.conversation.id, name)
     if teammate.standing is not TeammateState.WORKING:
         raise ToolError(f"{teammate.name} is {teammate.standing} and can't receive messages. Start another.")
     return teammate

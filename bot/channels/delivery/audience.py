@@ -208,11 +208,14 @@ def find_card_places(
 ) -> list[Address]:
     """Return the places where a card is posted first, each once, in the order of posting.
 
-    These are the chat where it was asked for and the routes. The routes are places that get every card
-    (``routes``), places that a rule names for this call, and the private chat of the owner of the connection
-    (an account at a server) that the call uses. If the card was asked for in a private chat and there is no
-    route, the deciders' private chats come first: the card in the requester's chat then says that they have
-    it.
+    These are the chat where it was asked for, and the routes:
+
+    - places that get every card (``routes``),
+    - places that a rule names for this call, and
+    - the private chat of the owner, if the call uses a connection to a person's account at a server.
+
+    If the card was asked for in a private chat and there is no route, the deciders' private chats come first:
+    the card in the requester's chat then says that they have it.
     """
     # Two sorts of proposals get one card, for the only person who may decide. A read with a connection is
     # decided by the connection's owner. A call that its requester decides alone stays where it was asked for.

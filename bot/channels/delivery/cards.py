@@ -177,19 +177,36 @@ class Cards:
             else:
                 posted.add(address)
 
-        hindrance: ChannelError | None = None
-        jobs: Sequence[Job] = tuple(redraw_jobs)
-        if failures:
-            temporary = {} if is_last_try else _select_temporary(failures)
-            final = {at: error for at, error in failures.items() if at not in temporary}
-            if posted and final:
-                told = await self.database.write(self._tell_unreached, proposal, posted, final)
-                self._reported_refusals.update((proposal.id, address) for address in told)
-            hindrance = next(iter(temporary.values()), None)
-            if hindrance is None and not posted:  # every place refused for good
-                first_failure = next(iter(failures.values()))
-                jobs = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
-        return PostingOutcome(jobs, hindrance)
+        temporary = {} if is_last_try else _select_temporary(failures)
+        final = {at: error for at, error in failures.items() if at not in temporary}
+        jobs_of_end: tuple[Job, ...] = ()
+        if final:
+            jobs_of_end = await self._handle_final_failures(
+                proposal, posted, final, may_retry=bool(temporary)
+            )
+        hindrance = next(iter(temporary.values()), None)
+        return PostingOutcome((*redraw_jobs, *jobs_of_end), hindrance)
+
+    async def _handle_final_failures(
+        self,
+        proposal: Proposal,
+        posted: Collection[Address],
+        final: Mapping[Address, ChannelError],
+        *,
+        may_retry: bool,
+    ) -> tuple[Job, ...]:
+        """Tell people of the places that refused a card for good. Returns the jobs that follow.
+
+        A card that no place has is cancelled, unless another try may succeed (``may_retry``).
+        """
+        if posted:
+            told = await self.database.write(self._tell_unreached, proposal, posted, final)
+            self._reported_refusals.update((proposal.id, address) for address in told)
+            return ()
+        if may_retry:
+            return ()
+        first_failure = next(iter(final.values()))
+        return await self.database.write(self._end_undeliverable, proposal, first_failure.message)
 
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]

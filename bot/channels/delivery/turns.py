@@ -1,10 +1,10 @@
 """Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
-A turn is one piece of the agent's work. Its events, such as new text or a tool that starts, are shown as they
-happen (`Turns.show`) by a *stream*, such as a message that grows with them. A *line* is one stored message
-of a conversation, with the proposals that it opened. Lines that no stream has shown, and the cards of all
-lines, are posted from the rows (`Turns.deliver`). A line is marked as delivered after it was posted, so a
-crash in between posts it twice rather than never.
+A turn is one piece of the agent's work. `Turns.show` shows its events, such as new text or a tool that
+starts, as they happen. It does so by a *stream*, such as a message that grows with them. A *line* is one
+stored message of a conversation, with the proposals that it opened. Lines that no stream has shown, and the
+cards of all lines, are posted from the rows (`Turns.deliver`). A line is marked as delivered after it was
+posted, so a crash in between posts it twice rather than never.
 
 Two locks and a lease keep the order of a conversation, always taken in this order:
 

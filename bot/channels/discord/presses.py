@@ -114,14 +114,18 @@ class DiscordPresses:
         if mark.way in _PICKER_WAYS:
             return await self._pick_rows(press, card, mark)
         if mark.way is Way.CONTEXT:
-            context = await self.lookup.context(mark.id, interaction.actor, address)
-            if context is None:
-                return Display(CONTEXT_NOT_YOURS_TEXT)
-            return _display_text(context, CONTEXT_LABEL)
+            return await self._show_context(press)
         earlier_step = await self._find_earlier_step(press, card, mark)
         if earlier_step is not None:
             return earlier_step
         return await self._submit(press, mark.way)
+
+    async def _show_context(self, press: Press) -> Display:
+        """Return the turn that led to the proposal, for people who may decide it."""
+        context = await self.lookup.context(press.proposal_id, press.actor, press.address)
+        if context is None:
+            return Display(CONTEXT_NOT_YOURS_TEXT)
+        return _display_text(context, CONTEXT_LABEL)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show in the channel who chose what."""

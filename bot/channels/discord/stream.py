@@ -1,8 +1,8 @@
 """One turn in Discord as it happens: a message that grows by edits while the model writes.
 
-A preview, the unfinished text, goes out at most every `_EDIT_PACE`, and only while Discord's rate limit
-leaves room for another call, so that cards can be posted in between. Of a long text the message shows the
-end.
+A preview, the unfinished text, goes out at most every `_EDIT_PACE`. It goes out only while Discord's rate
+limit leaves room for another call, so that cards can be posted in between. Of a long text the message shows
+the end.
 """
 
 from contextlib import suppress

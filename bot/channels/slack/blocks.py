@@ -2,8 +2,8 @@
 
 Hostile text only goes where Slack parses nothing. Plain texts are cut to Slack's limits here, and `rich`
 splits its lines into several blocks. The callers keep the other limits: of values, of a page's address, of a
-single line of `rich`, of the number of buttons in `actions`, and of the text with Slack's marks in
-`mrkdwn_block` and `outcome_section`, which can't be cut anywhere.
+single line of `rich`, and of the number of buttons in `actions`. They also keep that of the text in
+`mrkdwn_block` and `outcome_section`: it has Slack's marks, so it can't be cut anywhere.
 
 The limits of texts are in Slack's units (`text.width`). Each limit has its source:
 [blocks] docs.slack.dev/reference/block-kit, [views] …/reference/views, [methods] …/reference/methods,
