@@ -238,7 +238,8 @@ class Gate:
 
         A call that is not to be tried is returned as it is.
         """
-        proposal, tool = judged.proposal, judged.tool_to_try
+        proposal = judged.proposal
+        tool = judged.tool_to_try
         if proposal is None or tool is None:
             return judged
         would_approve = partial(grants.would_approve, like=judged.likeness, now=self.clock())

@@ -44,7 +44,7 @@ from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
-_PRESSES_AT_A_TIME = 10  # the most presses in one transaction
+_PRESSES_AT_A_TIME = 10  # in one transaction
 _COUNTED_PERIOD = timedelta(days=30)  # the past in which calls that a grant would have covered are counted
 _MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})

@@ -20,7 +20,7 @@ ON_CARDS = timedelta(seconds=5)
 IN_TURNS = timedelta(seconds=1)
 
 _MAX_LINE_CHARS = 100
-_MAX_LINES = 5  # the most lines that are shown of a command's output
+_MAX_LINES = 5  # of a command's output
 
 
 class _ShownText(NamedTuple):

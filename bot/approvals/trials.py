@@ -36,7 +36,7 @@ log = logger(__name__)
 _TRIAL_SECONDS = 150.0
 _QUEUE_SECONDS = 0.5  # the time between two checks if another trial of the person has ended
 _MAX_OUTPUT_CHARS = 2000  # the characters that are kept of the end of a trial's output
-_MAX_TOKEN_CHARS = 32_000_000  # the most characters of a token as JSON
+_MAX_TOKEN_CHARS = 32_000_000  # of a token as JSON
 
 
 class PreviewAndTrial(NamedTuple):

@@ -25,7 +25,7 @@ from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.plans import Plan
 from bot.domain.policy import terms
-from bot.domain.proposals import Cause, Edited, Proposal, State, canonical
+from bot.domain.proposals import Cause, Edited, Proposal, State, Vote, canonical
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
@@ -83,7 +83,13 @@ def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcom
         text = "Your approval counts. The lead agent must approve the plan as well."
         return accept(session, p, text, *review_jobs)
 
-    # the approval, and the grants for the calls that an approved plan lists
+    return _store_approval(session, context, p, votes, for_real=for_real)
+
+
+def _store_approval(
+    session: Session, context: PressContext, p: Proposal, votes: tuple[Vote, ...], *, for_real: bool | None
+) -> PressOutcome:
+    """Approve a proposal that has all ``votes`` it needs, and give the grants that its plan asks for."""
     decision = dict(context.decision_columns)
     if plans.was_reviewed(p):  # the lead agent has approved the plan before
         decision["decided_by"] += f" and {plans.LEAD.name}"

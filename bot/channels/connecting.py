@@ -31,7 +31,7 @@ chats.
 _MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
 _FIRST_RETRY_SECONDS = 1.0  # between the first two attempts to connect; doubled after each
 _MAX_RETRY_SECONDS = 60.0
-_MAX_IMPOSED_SECONDS = 3600.0  # the longest wait that a platform can impose
+_MAX_IMPOSED_SECONDS = 3600.0  # a longer wait that a platform asks for is cut to this
 _MAX_PLACES = 1000  # with more, the waits that are over are forgotten
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 

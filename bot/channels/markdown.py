@@ -78,7 +78,8 @@ def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
 
 
 def _expose_address(link: re.Match[str]) -> str:
-    words, address = link[1], link[2]
+    words = link[1]
+    address = link[2]
     if misleads(words, address):
         return f"{words} ({address}"  # the link's own closing bracket follows: `_LINK` does not take it
     return link[0]

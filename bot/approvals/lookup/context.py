@@ -28,12 +28,12 @@ from bot.store.audit import admin_changes
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools, Registry
 
-_MAX_LINES = 60  # the most lines of the turn that are shown; an order from before the turn is one more
-_MAX_SEARCHED_LINES = 200  # the most lines among which the turn is looked for
-_MAX_LINE_CHARS = 4_000  # the most characters of one line; a longer text is cut
+_MAX_LINES = 60  # of the turn; an order from before the turn is one more
+_MAX_SEARCHED_LINES = 200  # among which the turn is looked for
+_MAX_LINE_CHARS = 4_000  # a longer line is cut
 _MAX_RESULT_CHARS = 1_000  # the same for one result
-_MAX_CHARS = 150_000  # the limit of all lines together
-_MAX_CHAT_CHARS = 8_000  # the most characters for a chat; a longer text keeps its beginning and its end
+_MAX_CHARS = 150_000  # of all lines together
+_MAX_CHAT_CHARS = 8_000  # a longer text for a chat keeps its beginning and its end
 _CHAT_BEGINNING_CHARS = 3_000
 CONTEXT_NOT_YOURS_TEXT = "Only people who may decide it may read what led to it."
 _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}

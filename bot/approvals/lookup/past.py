@@ -27,9 +27,9 @@ from bot.domain.times import format_in_zone
 from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
-MOST_JUDGED = 5_000  # the most proposals that are judged for one page of a simulation
-_MAX_LISTED = 50  # the most corrected calls in a result
-_MAX_IN_CHAT = 10  # the most corrected calls that a chat shows
+MOST_JUDGED = 5_000  # proposals for one page of a simulation
+_MAX_LISTED = 50  # corrected calls in a result
+_MAX_IN_CHAT = 10  # corrected calls that a chat shows
 
 
 class Effect(StrEnum):

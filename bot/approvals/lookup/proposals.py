@@ -37,8 +37,8 @@ from bot.store.rules import Policies
 from bot.store.tables.proposals import CallbackRow
 from bot.tools.registry import AvailableTools, Registry
 
-_MAX_PAGE_CHARS = 500_000  # the most characters of a page's arguments and previews
-_MAX_SEARCHED_PAGES = 20  # the most pages of rows for one page of visible proposals
+_MAX_PAGE_CHARS = 500_000  # of a page's arguments and previews
+_MAX_SEARCHED_PAGES = 20  # pages of rows for one page of visible proposals
 
 
 @dataclass(frozen=True, slots=True)
