@@ -556,7 +556,7 @@ def take_resume_step(
 def _measure_pause_of_timer(p: Proposal, since: datetime, at: datetime) -> timedelta:
     """Return how long a pause from ``since`` to ``at`` has stopped a proposal's timer.
 
-    A timer that began during the pause stood still from its beginning. One that began after ``at`` was never
+    A timer that began during the pause was stopped from its beginning. One that began after ``at`` was never
     stopped.
     """
     timer_began = p.expires_at - p.ttl

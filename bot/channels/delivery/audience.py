@@ -326,8 +326,8 @@ def _list_accounts_by_name_or_role(policy: Policy, proposal: Proposal) -> frozen
 def _list_all_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide a proposal.
 
-    Beside those by name, group or role, these are the owner's of its connection, and the requester's if they
-    may decide.
+    In addition to those by name, group or role, these are the owner's of its connection, and the requester's
+    if they may decide.
     """
     deciders = proposal.deciders
     requester = people.load_person(session, proposal.requester)

@@ -180,7 +180,7 @@ class DiscordPresses:
         """Return the question or the full content that must come before a press; None if neither must."""
         verb = press.verb
         button = card.button(verb)
-        # who may not press is refused by the core at once, without a question
+        # who may not press is refused by the core without a question
         question = button.sure if may_press else None
         text = f"{question.question} {question.more}" if question else ""
         if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
