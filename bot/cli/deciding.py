@@ -51,7 +51,10 @@ AllOfAnswer = Annotated[
 app = typer.Typer()
 _APPROVING_VERBS = (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
 _VERBS_WITH_OWN_QUESTION = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)
-"""Verbs whose own button asks for confirmation. For other verbs the question is that of *Approve*."""
+"""Verbs whose own button has a question. The other approving verbs share the question of *Approve*."""
+_VERBS_TO_CONFIRM = frozenset({*_APPROVING_VERBS, *_VERBS_WITH_OWN_QUESTION})
+_SCOPE_COLUMNS = 6  # as wide as the longest scope
+_AUDIENCE_COLUMNS = 10  # wider than the longest audience
 
 
 @command(app)
@@ -67,7 +70,7 @@ def approve(
         GrantAudience, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
     ] = GrantAudience.HERE,
     steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
-    every: AllOfAnswer = False,
+    decides_all: AllOfAnswer = False,
     real: Annotated[
         bool, typer.Option("--real", help="Run it for real instead of applying the result of its trial.")
     ] = False,
@@ -78,7 +81,7 @@ def approve(
     options = {
         Verb.SIMILAR: similar,
         Verb.APPROVE_STEPS: steps,
-        Verb.APPROVE_ALL: every,
+        Verb.APPROVE_ALL: decides_all,
         Verb.FOR_REAL: real,
     }
     verbs = [verb for verb, value in options.items() if value]
@@ -95,10 +98,10 @@ def decline(
     reason: Annotated[str | None, typer.Argument()] = None,
     *,
     round_seen: RoundSeen = None,
-    every: AllOfAnswer = False,
+    decides_all: AllOfAnswer = False,
 ) -> None:
     """Decline a proposal."""
-    press_and_print(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, round_seen, reason=reason)
+    press_and_print(proposal, Verb.DECLINE_ALL if decides_all else Verb.DECLINE, round_seen, reason=reason)
 
 
 @command(app, "similar")
@@ -118,11 +121,10 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
                 "for": list(GrantDuration),
             })  # fmt: skip
             return
-        # each value is padded to the longest of its kind
         for scope, words in scopes:
-            print(f"--similar {scope:<6} {redact_line(words)}")
+            print(f"--similar {scope:<{_SCOPE_COLUMNS}} {redact_line(words)}")
         for audience, words in audiences:
-            print(f"--whose {audience:<10} {redact_line(words)}")
+            print(f"--whose {audience:<{_AUDIENCE_COLUMNS}} {redact_line(words)}")
         print(f"--for     {', '.join(GrantDuration)}")
 
 
@@ -200,12 +202,12 @@ def stop(proposal: Id) -> None:
 
 
 @command(app)
-def undo(proposal: Id, *, every: AllOfAnswer = False) -> None:
+def undo(proposal: Id, *, decides_all: AllOfAnswer = False) -> None:
     """Put back what a proposal did, while its time for that lasts; shows first what would be done.
 
     With --all: what each row of its batch did.
     """
-    press_and_print(proposal, Verb.UNDO_ALL if every else Verb.UNDO)
+    press_and_print(proposal, Verb.UNDO_ALL if decides_all else Verb.UNDO)
 
 
 @command(app)
@@ -225,15 +227,14 @@ def _print_arguments(prefix: str) -> None:
 def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fields: Any) -> None:
     """Press on the proposal with this id prefix, and print the reply. Exits with 1 unless it is accepted.
 
-    ``round_seen``: the round of the proposal that the person saw, which counts its changes; None: any.
-    ``fields``: further fields of `Press`.
+    ``round_seen``: the round of the proposal that the person saw; None: any. A round is the count of its
+    changes. ``fields``: further fields of `Press`.
     """
     settings = load_settings()
     log_at("error")
     with open_existing(settings) as database:
         proposal = find_proposal(database, prefix)
-        needs_confirmation = verb in (*_APPROVING_VERBS, *_VERBS_WITH_OWN_QUESTION)
-        if needs_confirmation and not _confirm(proposal, verb):
+        if verb in _VERBS_TO_CONFIRM and not _confirm(proposal, verb):
             raise typer.Exit(1)
         button_press = Press(operator(), verb, proposal.id, round_seen, **fields)
         reply = asyncio.run(_take_press(settings, database, button_press))
@@ -253,7 +254,7 @@ def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fi
 def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
     asking_verb = verb if verb in _VERBS_WITH_OWN_QUESTION else Verb.APPROVE
-    question = card_of(proposal, {}).button(asking_verb).sure
+    question = card_of(proposal, schema={}).button(asking_verb).sure
     if question is None or not sys.stdin.isatty():
         return True
     return typer.confirm(redact_line(f"{question.question} {question.more}"))

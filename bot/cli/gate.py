@@ -32,7 +32,7 @@ async def open_tools(
 ) -> AsyncIterator[Registry]:
     """Yield the registry of every tool that the settings name; MCP servers start when tools are first listed.
 
-    ``all_now``: all servers start immediately, and those that fail or leave out a tool are named on stderr.
+    ``all_now``: all servers start immediately; those that fail or leave out a tool are named on stderr.
     """
     parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))

@@ -88,12 +88,14 @@ _TOKEN_FIXES = {
 # types of Slack's requests
 _PRESS_TYPES = frozenset({"block_actions", "view_submission"})
 _SHORTCUT_TYPES = frozenset({"shortcut", "message_action"})
-_MAX_LOGGED_STRANGERS = 1000  # the log names each workspace without an installation once, up to this number
+_MAX_LOGGED_WORKSPACES = 1000  # the log names each workspace without an installation once, up to this number
+_MAX_LOGGED_CHARS = 80  # of what a request says
 _NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of it to install the app."
 _CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _REMINDER_TEXT = "Look at this card."
 _USUAL_POSTING_TIME = timedelta(seconds=5)
 """The time in which a process posts a new card. A process that has ended may have posted an older one."""
+_MAX_ANSWER_UNITS = 2000  # the fallback text of an answer to one person
 _AS_A_FILE_TEXT = "Slack doesn't take this text as a message. It is in the file."
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
@@ -270,7 +272,7 @@ class SlackChannel(Platform):
             if workspace is not None:
                 await self._events.take_in(self._translate_ids(body, workspace), workspace.team)
             else:
-                self._log_stranger(body)
+                self._log_unknown_workspace(body)
         elif kind == "app_rate_limited":
             since = body.get("minute_rate_limited")
             log.warning(
@@ -279,7 +281,7 @@ class SlackChannel(Platform):
         elif kind in _SHORTCUT_TYPES and self._events is not None:
             await self._events.refuse_shortcut(body)
         else:
-            log.warning("Slack sent what Nod has no use for", kind=str(kind)[:80])
+            log.warning("Slack sent what Nod has no use for", kind=str(kind)[:_MAX_LOGGED_CHARS])
         return BoltResponse(status=200, body="")
 
     def _translate_ids(self, body: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
@@ -287,13 +289,12 @@ class SlackChannel(Platform):
         translated: dict[str, Any] = self._workspaces.moves.from_slack(workspace.team, body)
         return translated
 
-    def _log_stranger(self, body: Mapping[str, Any]) -> None:
-        names = ", ".join(list_installation_ids(body))[:80]
-        if (
-            names not in self._logged_unknown_workspaces
-            and len(self._logged_unknown_workspaces) < _MAX_LOGGED_STRANGERS
-        ):
-            self._logged_unknown_workspaces.add(names)
+    def _log_unknown_workspace(self, body: Mapping[str, Any]) -> None:
+        """Log a workspace without an installation, once."""
+        names = ", ".join(list_installation_ids(body))[:_MAX_LOGGED_CHARS]
+        logged = self._logged_unknown_workspaces
+        if names not in logged and len(logged) < _MAX_LOGGED_WORKSPACES:
+            logged.add(names)
             log.warning("Slack sends events of a workspace where Nod is not installed", workspace=names)
 
     async def _take_click(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
@@ -314,7 +315,7 @@ class SlackChannel(Platform):
 
     @property
     def _not_known_text(self) -> str:
-        """The answer to a request from a workspace of which no installation is known."""
+        """The answer to a request from a workspace without a known installation."""
         if self._workspaces.is_connecting:
             return _CONNECTING_TEXT
         return _NOT_INSTALLED_TEXT
@@ -350,7 +351,7 @@ class SlackChannel(Platform):
         """
         try:
             response = await respond(
-                text=text.notification(words, 2000),
+                text=text.notification(words, _MAX_ANSWER_UNITS),
                 blocks=[blocks.markdown(words, team), *blocks.link_button(link)],
                 response_type="ephemeral",
                 replace_original=False,

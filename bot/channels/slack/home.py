@@ -2,8 +2,8 @@
 
 It shows what waits for the person, what they asked for, and what was decided lately.
 
-`view` renders the page. `Homes` publishes it when the person opens it, and again soon after any proposal
-changed, for everyone who ever opened it.
+`render_home` renders the page. `Homes` publishes it when the person opens it. After any proposal changed, it
+is published again soon for everyone who ever opened it.
 """
 
 import asyncio
@@ -42,6 +42,9 @@ log = logger(__name__)
 
 _MAX_CARDS_PER_PART = 8  # three parts of 8 cards with 3 blocks each stay below Slack's 100 blocks
 _MAX_OFFERS = 5
+_MAX_TITLE_UNITS = 300
+_MAX_OUTCOME_UNITS = 200
+_MAX_ASKER_UNITS = 60
 _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 
 
@@ -52,8 +55,8 @@ def render_home(overview: Overview, notice: str = "") -> Block:
     first part instead.
     """
     own_ids = frozenset(card.proposal_id for card in overview.asked)
-    waiting = {card.proposal_id for card in overview.waiting}
-    asked = tuple(card for card in overview.asked if card.proposal_id not in waiting)
+    waiting_ids = {card.proposal_id for card in overview.waiting}
+    asked = tuple(card for card in overview.asked if card.proposal_id not in waiting_ids)
     nothing_asked = "Nothing else of yours is open." if own_ids else "Nothing of yours is open."
     shown = [
         blocks.header("Waiting for you"),
@@ -75,7 +78,7 @@ def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
     """Return the offers of features to this person: each a line and a button that sends its command."""
     shown: list[Block] = [blocks.divider(), blocks.header("Your accounts")] if offers else []
     for offer in offers[:_MAX_OFFERS]:
-        label = text.cut(offer.label, blocks.MAX_BUTTON_UNITS)[0]
+        label, _ = text.cut(offer.label, blocks.MAX_BUTTON_UNITS)
         shown += [
             blocks.context(offer.about),
             blocks.actions(blocks.button(label, action_id(SEND_COMMAND), offer.words)),
@@ -101,9 +104,11 @@ def _render_part(
 
 
 def _render_entry(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
-    title = text.cut(text.one_line(card.title) or card.tool_name, 300)[0]
+    title, _ = text.cut(text.one_line(card.title) or card.tool_name, _MAX_TITLE_UNITS)
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
-    details = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
+    outcome, _ = text.cut(card.outcome, _MAX_OUTCOME_UNITS)
+    asker, _ = text.cut(card.asked_by, _MAX_ASKER_UNITS)
+    details = f"{sign}{outcome} Asked by {asker}."
     shown = blocks.rich([RichLine((TextRun(title, "bold"),)), RichLine((TextRun(details),))])
     if card.pending:
         shown.append(blocks.footer(label="Expires", at=card.expires))
@@ -133,22 +138,20 @@ def _make_buttons(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
             blocks.overflow(MORE, entries),
         ]
     if is_own and card.pending:
-        question = "It is withdrawn and will not run."
-        return [view_all, blocks.button("Withdraw", action_id(Verb.CANCEL), value, "danger", question)]
+        confirmation = "It is withdrawn and will not run."
+        return [view_all, blocks.button("Withdraw", action_id(Verb.CANCEL), value, "danger", confirmation)]
     return [view_all]
 
 
 class Homes:
-    """The pages that people have opened, which are kept current."""
+    """The pages that people have opened: each is kept current."""
 
     def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database
         self._lookup = lookup
         self._clock = clock
-        self._published_hashes: dict[
-            tuple[str, str], int
-        ] = {}  # a hash of each published page, by team and user
+        self._published_hashes: dict[tuple[str, str], int] = {}  # of each published page, by team and user
         self._is_outdated = False  # a proposal changed since the pages were published
         self._task: asyncio.Task[None] | None = None
 
@@ -159,7 +162,7 @@ class Homes:
         await self._publish(team, user)
 
     def refresh_soon(self) -> None:
-        """Note that a proposal changed: every page is published again soon, if it has changed."""
+        """Publish each page that has changed, in a moment, because a proposal changed."""
         self._is_outdated = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._refresh())

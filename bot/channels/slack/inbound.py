@@ -41,7 +41,6 @@ from bot.channels.slack.marks import (
 from bot.channels.slack.places import NAME, SlackPlace
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
-    count_missing,
     name_program,
     read_attachments,
     read_files,
@@ -152,7 +151,7 @@ class EarlierMessages:
 
     lines: list[tuple[str, str]] = field(default_factory=list)  # author and text
     files: tuple[Upload, ...] = ()  # the files of these messages that the model gets
-    note: str = ""  # tells people which files were not read
+    note: str = ""  # says, to the person and to the model, which messages and files were not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +255,7 @@ class Events:
             await self._take_message({**body, "event": correction.mention_event}, team)
 
     async def _take_message(self, body: Mapping[str, Any], team: str) -> None:
-        """Take in a message that is for Nod; store one of another program, see `_store_program_message`."""
+        """Hand a message for Nod to the core; store one of another program for a later turn."""
         workspace = await self.workspaces.find(team)
         if workspace is None:
             return
@@ -372,9 +371,8 @@ class Events:
     ) -> bool:
         """Read a thread's pages into ``by_ts``, by timestamp. Return False if messages are missing.
 
-        Slack gives the oldest messages first, and the time is short. So of a thread of more than
-        `_MAX_PAGES`, the messages of the last hour are asked for by themselves, and those in between are
-        missing.
+        Slack gives the oldest messages first, and the time is short. So after `_MAX_PAGES` pages of a longer
+        thread, the newest messages (`_RECENT_SECONDS`) are read by themselves. Those in between are missing.
         """
         place = message.place
         thread: dict[str, Any] = {
@@ -556,9 +554,19 @@ def _describe_unread(
     if is_complete:
         return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
     # Slack's number of replies includes the message that is being taken in, which is not an earlier one
-    by_reply_count = count_missing(fitting, messages[0].get("reply_count")) - 1
-    missing = max(missing, by_reply_count, 1)
+    missing_by_reply_count = _count_missing(fitting, messages[0].get("reply_count")) - 1
+    missing = max(missing, missing_by_reply_count, 1)
     return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
+
+
+def _count_missing(messages: Sequence[object], reply_count: object) -> int:
+    """Return how many of a thread's messages are not in ``messages``.
+
+    ``reply_count`` is the number that Slack gives; it does not count the thread's first message.
+    """
+    if isinstance(reply_count, int):
+        return max(reply_count + 1 - len(messages), 0)
+    return 0
 
 
 def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -65,11 +65,18 @@ _CARD_REVIEW_ACTIONS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.
 _REVIEW_ACTIONS = _CARD_REVIEW_ACTIONS | {buttons.CHOOSE_ROWS, _ROW_ACTION}
 """Actions that show everything of a card, a batch or a row to anyone who may see the card."""
 _INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.GRANT_TERMS, Needs.TEXT)}
-"""Verbs that ask for an edit, for the terms of a grant (its ladder), or for words."""
+"""Verbs that ask for an edit, for the terms of a grant, or for words."""
 _MODAL_ACTIONS = (
     _REVIEW_ACTIONS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.SHOW_CONTEXT, Verb.FOR_REAL.value}
 )
 """Actions that open a modal instead of deciding."""
+_SUBMIT_VERBS = {
+    screens.REVIEW: Verb.APPROVE,
+    screens.REVIEW_STEPS: Verb.APPROVE_STEPS,
+    screens.REVIEW_REAL: Verb.FOR_REAL,
+    screens.REVIEW_ALL: Verb.APPROVE_ALL,
+}
+"""The verbs that the submits of modals press, for the modals without an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +225,9 @@ class SlackPresses:
         reply = await self.inbox(
             act_on_choice(choice, str(click.ref), actor, address, private=private, names=click.names)
         )
-        refused = format_choice_reply(reply)
-        if refused:
-            return refused
+        refusal_text = format_choice_reply(reply)
+        if refusal_text:
+            return refusal_text
         with translate_errors():
             client = await self.workspaces.client(place.team)
             await client.chat_postMessage(
@@ -250,7 +257,7 @@ class SlackPresses:
         if action == Verb.APPROVE_ALL:
             if card.group is None:  # only the first card of a group has the button
                 return _NOT_FOUND_TEXT
-            # with an earlier round nothing is shown first: the core refuses the press as outdated
+            # a button of an earlier round shows nothing first: the core refuses the press as outdated
             if card.batch and round_ == card.round and not cards.render(card).shows_all:
                 return await self._open_modal(click, actor, card, buttons.REVIEW)
             unread_cards = []
@@ -295,10 +302,10 @@ class SlackPresses:
         return card, address
 
     async def _list_cards_to_review(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
-        """Return all cards of a group if they have to be shown in full before they are approved.
+        """Return all cards of a group, to be shown in full before they are approved.
 
-        The list is empty if each posted card shows everything. Raises ValueError if a card is not for this
-        person.
+        The list is empty if each posted card shows everything already. Raises ValueError if a card is not for
+        this person.
         """
         group_cards = []
         for proposal_id in group.members:
@@ -377,15 +384,16 @@ class SlackPresses:
             may_press = await self.lookup.may_press(card.proposal_id, actor, address)
             return f"{_explain_no_grant(card, may_press=may_press)} {_NOT_AFFECTED_TEXT}"
         # App Home, which has no address, does not show the change
-        read_all = address is None or not cards.render(card).shows_all
+        shows_change = address is None or not cards.render(card).shows_all
         subject = click.make_subject(card.proposal_id, card.round)
-        review = screens.make_grant_form(card, subject, scopes, audiences, shows_change=read_all)
+        review = screens.make_grant_form(card, subject, scopes, audiences, shows_change=shows_change)
         return await self._show_modal(click, review.view, review.file, card.tool_name)
 
     async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
-        """Open a modal, and post ``file``, the text that it can't hold. Returns an empty reply.
+        """Open a modal. Returns an empty reply: the modal says all.
 
-        ``name``: the beginning of the file's name.
+        ``file``: the full text if the modal can't hold it, which is posted as a file; else empty. ``name``:
+        the beginning of the file's name.
         """
         client = await self.workspaces.client(click.team)
         with translate_errors():
@@ -421,7 +429,7 @@ class SlackPresses:
         actor = await self.workspaces.actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
-        callback_id = view.get("callback_id")
+        callback_id = str(view.get("callback_id"))
         together = callback_id in _BATCH_MODALS
         card, address = await self._find_card(subject.proposal_id, actor, address, ref, together=together)
         # the place in the modal's metadata must belong to the installation that the submit came from
@@ -432,32 +440,13 @@ class SlackPresses:
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
         match callback_id:
-            case screens.REVIEW:
-                pass  # the press approves
             case screens.CHOOSE:
                 return _confirm_rows(card, subject, state)
             case screens.CONFIRM:
                 return await self._decide_rows(press, card, subject)
-            case screens.REVIEW_STEPS:
-                press = replace(press, verb=Verb.APPROVE_STEPS)
-            case screens.REVIEW_REAL:
-                press = replace(press, verb=Verb.FOR_REAL)
-            case screens.REVIEW_ALL:
-                press = replace(press, verb=Verb.APPROVE_ALL)
-            case screens.SIMILAR:
-                scope = GrantScope(_read_selected(state, screens.SCOPE))
-                duration = GrantDuration(_read_selected(state, screens.DURATION))
-                audience = GrantAudience(_read_selected(state, screens.AUDIENCE) or GrantAudience.HERE)
-                # `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
-                press = replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
             case screens.EDIT:
                 return await self._take_edit(press, card, state, team)
-            case other:
-                verb = screens.find_words_verb(str(other))
-                if verb is None:
-                    raise ValueError(f"unknown modal {other!r}")
-                reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
-                press = replace(press, verb=verb, reason=reason or None)
+        press = _complete_press(press, callback_id, state)
         return _acknowledge(press, await self.inbox(press))
 
     async def _decide_rows(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
@@ -532,6 +521,26 @@ def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -
     }
 
 
+def _complete_press(press: Press, callback_id: str, state: Mapping[str, Any]) -> Press:
+    """Return the press with the verb of a modal, and with the choices or words that the person entered.
+
+    Raises ValueError for an unknown modal.
+    """
+    if callback_id in _SUBMIT_VERBS:
+        return replace(press, verb=_SUBMIT_VERBS[callback_id])
+    if callback_id == screens.SIMILAR:
+        scope = GrantScope(_read_selected(state, screens.SCOPE))
+        duration = GrantDuration(_read_selected(state, screens.DURATION))
+        audience = GrantAudience(_read_selected(state, screens.AUDIENCE) or GrantAudience.HERE)
+        # `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
+        return replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
+    verb = screens.find_words_verb(callback_id)
+    if verb is None:
+        raise ValueError(f"unknown modal {callback_id!r}")
+    reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
+    return replace(press, verb=verb, reason=reason or None)
+
+
 def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
     """Return an error for the input of each faulty field; fields without an input share the last input."""
     block_ids = find_block_ids(fields)
@@ -565,7 +574,10 @@ def _explain_no_grant(card: Card, *, may_press: bool) -> str:
 
 
 def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
-    """Return the acknowledgement. It closes the modal if the card says all of the reply, else it shows it."""
+    """Return the acknowledgement of a submit.
+
+    It closes the modal if the card shows all of the reply. Otherwise the modal shows the reply.
+    """
     if reply.answer is not Answer.ACCEPTED:
         return _make_update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):

@@ -14,6 +14,7 @@ from bot.domain.attachments import Upload, describe_files
 
 MAX_ATTACHED = 10  # forwarded messages, alerts and previews of one message
 _MAX_DEPTH = 8  # blocks in blocks
+_MAX_INDENT = 8  # the levels of a list
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000  # of one table
 _AUTHOR_KEYS = ("author_name", "author_subname", "service_name", "username")  # of an attachment
 _CLIP_SUBTYPES = frozenset({"slack_audio", "slack_video"})  # of files that people record in Slack
@@ -38,7 +39,10 @@ _NESTED_KEYS = (  # the fields of a block that hold further texts and blocks
 
 
 def read_message_text(message: Mapping[str, Any]) -> str:
-    """Return a message's text, or that of its blocks, and the tables that people pasted."""
+    """Return a message's own text, or that of its blocks, and the tables that people pasted.
+
+    Other attachments and files are left out; `read_full_text` has them, too.
+    """
     blocks = _list_mappings(message.get("blocks"))
     tables = [_format_table(block) for block in blocks if _is_table(block)]
     for attachment in _list_attachments(message):
@@ -69,14 +73,16 @@ def read_attachments(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_full_text(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
-    """Return the full text of a message, also of a program's, with attachments and the names of files.
+    """Return the full text of a person's or program's message, for the history of a conversation.
 
-    ``unread``: the ids of files that the model is not given.
+    It has the message's own text, its attachments, and the names of its files. ``unread``: the ids of files
+    that the model is not given.
     """
     words = read_message_text(message)
     if message.get("bot_id"):  # a program's text may be only the headline of its blocks
         block_lines = _read_blocks(_list_mappings(message.get("blocks")))
-        words = "\n".join([words, *(line for line in block_lines if line not in words)])
+        new_lines = [line for line in block_lines if line not in words]  # blocks often repeat the text
+        words = "\n".join([words, *new_lines])
     attachments = [part for part in _list_attachments(message) if not _is_pasted_table(part)]
     attached = [_format_attachment(attachment) for attachment in attachments]
     files = describe_files(read_files(message), unread)
@@ -94,9 +100,9 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
         yield from _read_own_files(attachment)
 
 
-def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
+def _read_own_files(message_or_attachment: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
     """Yield the files of a message or of an attachment. ``user``: the writer, whose recordings are spoken."""
-    for file in _list_mappings(holder.get("files")):
+    for file in _list_mappings(message_or_attachment.get("files")):
         if not file.get("id") or file.get("mode") == "tombstone":
             continue
         name = str(file.get("name") or file.get("title") or "")
@@ -155,7 +161,7 @@ def _format_attachment(attachment: Mapping[str, Any]) -> str:
         title = f"{title} ({link})"
     text = str(attachment.get("text") or "")
     if not text:
-        forwarded = {"message_blocks": attachment.get("message_blocks")}  # a block that `_read_lines` walks
+        forwarded = {"message_blocks": attachment.get("message_blocks")}  # a block, for `_read_lines`
         text = "\n".join(_read_lines(forwarded))
     fields = [_format_field(field) for field in _list_mappings(attachment.get("fields"))]
     parts = [str(attachment.get("pretext") or ""), title, text, *fields]
@@ -204,7 +210,7 @@ def _read_rich_text(part: Mapping[str, Any], kind: str) -> Iterator[str]:
     if kind == "rich_text_list":
         for number, item in enumerate(elements, 1):
             marker = f"{number}." if part.get("style") == "ordered" else "-"
-            indent = "  " * min(int(part.get("indent") or 0), 8)
+            indent = "  " * min(int(part.get("indent") or 0), _MAX_INDENT)
             yield f"{indent}{marker} {_join_leaves(item)}"
         return
     text = _join_leaves(part)
@@ -282,29 +288,24 @@ def _format_cell(cell: object) -> str:
         if cell is None:
             return ""
         return escape(str(cell), quote=False)
-    if cell.get("type") == "rich_text":
-        lines: list[str] = []
-        for part in _list_mappings(cell.get("elements")):
-            lines += _read_lines(part)
-        text = "; ".join(lines)
-    elif isinstance(cell.get("fallback"), Mapping):  # the cell shows a button
+    is_rich_text = cell.get("type") == "rich_text"
+    if not is_rich_text and isinstance(cell.get("fallback"), Mapping):  # the cell shows a button
         return _format_cell(cell["fallback"])
-    else:
-        content = cell.get("text")
-        if content in (None, ""):
-            content = cell.get("value")  # the cell shows a number
-        if isinstance(content, str | int | float):
-            text = escape(str(content), quote=False)
-        else:
-            text = "; ".join(_read_lines(cell))
+    text = _read_rich_cell(cell) if is_rich_text else _read_plain_cell(cell)
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def count_missing(messages: Sequence[object], reply_count: object) -> int:
-    """Return how many of a thread's messages are not in ``messages``.
+def _read_rich_cell(cell: Mapping[str, Any]) -> str:
+    lines: list[str] = []
+    for part in _list_mappings(cell.get("elements")):
+        lines += _read_lines(part)
+    return "; ".join(lines)
 
-    ``reply_count`` is the number that Slack gives; it does not count the thread's first message.
-    """
-    if isinstance(reply_count, int):
-        return max(reply_count + 1 - len(messages), 0)
-    return 0
+
+def _read_plain_cell(cell: Mapping[str, Any]) -> str:
+    content = cell.get("text")
+    if content in (None, ""):
+        content = cell.get("value")  # the cell shows a number
+    if isinstance(content, str | int | float):
+        return escape(str(content), quote=False)
+    return "; ".join(_read_lines(cell))

@@ -108,5 +108,5 @@ def _decrypt_token(row: WorkspaceRow, session: Session) -> str:
 
 
 def _with_token(row: WorkspaceRow, token: str) -> WorkspaceRow:
-    """Return a copy that is not attached to a session, so that this token is not stored by the way."""
+    """Return a copy with this token. It is not attached to a session, so it is not stored by itself."""
     return WorkspaceRow(**row.model_dump() | {"token": token})

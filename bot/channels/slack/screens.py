@@ -42,7 +42,7 @@ ROWS = "rows"  # the beginning of the id of a block of checkboxes: the position 
 OTHERS = "others"  # the choice of what becomes of the rows that are not ticked
 AFTERWARDS = "afterwards"  # the choice of what follows an edit
 REASON = "reason"  # a reason, or other words that a verb needs
-SCOPE = "rung"  # the scope of a grant; its scopes are called its ladder
+SCOPE = "rung"  # the scope of a grant
 DURATION = "lasting"  # its duration
 AUDIENCE = "reach"  # its audience
 # values of options
@@ -55,6 +55,8 @@ _MAX_INPUT_CHARS = 2000
 _OTHER_BLOCKS = 15  # the blocks of a modal that its text leaves for buttons, inputs and notes
 _MAX_VIEW_BYTES = 200_000  # the modal as JSON; Slack takes 250,000
 _MAX_SCOPE_UNITS = 2000  # the words of a grant's scope; a scope with longer words is not offered
+_MAX_TITLE_UNITS = 300
+_MAX_TITLES_UNITS = 1000  # the titles of all approved or of all declined rows
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
 _ROWS_UNITS = 12_000  # room for the rows of one element
 
@@ -136,14 +138,14 @@ def _build_review(
 ) -> Review:
     """Return a modal with ``words`` in full, below the blocks ``above``.
 
-    ``submit``: as in `make_group_review`.
+    ``submit``: the label of the button that submits; empty for no button.
     """
     rendered = _render_text(words)
     return Review(_make_modal(title, [*above, *rendered.blocks], callback_id, subject, submit), rendered.file)
 
 
 def _write_context_button(card: Card) -> list[Block]:
-    """Return the button that shows the turn that led to a card; nothing where people can't read the turn."""
+    """Return the button that shows the agent's turn before a card; nothing if people can't read the turn."""
     if card.led:
         return [blocks.actions(blocks.button(CONTEXT_LABEL, f"nod:{SHOW_CONTEXT}", value_of(card)))]
     return []
@@ -210,8 +212,8 @@ def make_row_confirmation(
     lines = [RichLine((TextRun(f"{label}?", "bold"),))]
     for word, rows in (("Declined", decline), ("Approved", approve)):
         if rows:
-            titles = "; ".join(row.title for row in rows)
-            lines.append(RichLine((TextRun(f"{word}: ", "bold"), TextRun(text.cut(titles, 1000)[0]))))
+            titles, _ = text.cut("; ".join(row.title for row in rows), _MAX_TITLES_UNITS)
+            lines.append(RichLine((TextRun(f"{word}: ", "bold"), TextRun(titles))))
     return _make_modal(card.title, blocks.rich(lines), CONFIRM, subject, label)
 
 
@@ -255,9 +257,9 @@ def _render_text(content: str) -> _RenderedText:
     return _RenderedText(shown, "")
 
 
-def list_fitting_scopes(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
-    """Return the scopes that a grant may have (its ladder), without those whose words don't fit a modal."""
-    return [(scope, words) for scope, words in ladder if text.width(text.one_line(words)) <= _MAX_SCOPE_UNITS]
+def list_fitting_scopes(scopes: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
+    """Return the scopes of a grant, with their words, without those whose words don't fit a modal."""
+    return [(scope, words) for scope, words in scopes if text.width(text.one_line(words)) <= _MAX_SCOPE_UNITS]
 
 
 def make_grant_form(
@@ -336,7 +338,8 @@ def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
 
 
 def _render_subject(card: Card) -> Block:
-    return blocks.context(text.cut(text.one_line(card.title), 300)[0])
+    title, _ = text.cut(text.one_line(card.title), _MAX_TITLE_UNITS)
+    return blocks.context(title)
 
 
 def find_words_verb(callback_id: str) -> Verb | None:

@@ -50,25 +50,25 @@ _sdk_logger.addFilter(_WithoutRepeats())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested`` is True if Slack, at the first connection, counted another one of this app: that one gets
-    some of the messages and presses. A later count never sets it, since it may include the lost connection
-    that the new one replaces. Any count of one connection clears it.
+    ``contested``: another connection of this app gets some of the messages and presses. Slack's greeting,
+    ``hello``, has the number of connections. Only the first greeting can set this, since a later number may
+    include the lost connection that the new one replaces. A number of 1 clears it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
         """``alone``: no other process of this Nod has a connection."""
         self.contested = False
-        self._expects_to_be_alone = alone  # at the next count
+        self._may_set_contested = alone  # at the first greeting
         self._handler = AsyncSocketModeHandler(app, token, logger=_sdk_logger)
-        self._handler.client.message_listeners.append(self._count_connections)
+        self._handler.client.message_listeners.append(self._read_connection_count)
         self._client = make_client(settings, None)
         self._token = token
-        self._last_sign: float | None = None  # the time of Slack's last sign of life, by time.time()
+        self._last_sign: float | None = None  # the time of Slack's last sign of life, in Unix seconds
 
     async def open(self) -> None:
         """Connect. Raises ChannelError for any refusal.
 
-        By `code_behind` in ``errors.py`` a caller tells a refused token from a fault that passes.
+        With `code_behind` of ``errors.py`` a caller can tell a refused token from a temporary fault.
         """
         with translate_errors():
             opened = await self._client.apps_connections_open(app_token=self._token)
@@ -80,23 +80,25 @@ class Socket:
             raise ChannelError("Slack's websocket did not open in time") from None
         self._last_sign = time.time()
 
-    async def _count_connections(self, _: object, message: dict[str, Any], __: str | None) -> None:
-        """Read how many connections the app has from the ``hello`` that Slack sends on each."""
+    async def _read_connection_count(
+        self, _client: object, message: dict[str, Any], _raw_message: str | None
+    ) -> None:
+        """Set or clear ``contested`` by the greeting that Slack sends on each connection."""
         if message.get("type") != "hello":
             return
         connections = message.get("num_connections")
         if connections in (None, 1):
             self.contested = False
-        elif self._expects_to_be_alone:
+        elif self._may_set_contested:
             self.contested = True
             log.error(
                 "slack counts other connections of this app; only one gets each message and press",
                 connections=connections,
             )
-        self._expects_to_be_alone = False
+        self._may_set_contested = False
 
     def last_sign_of_life(self) -> float | None:
-        """Return the time of Slack's last answer to a ping, or of the connection, by time.time().
+        """Return the time of Slack's last answer to a ping, or of the connection, in Unix seconds.
 
         None before the connection. The SDK sends a ping every few seconds.
         """
@@ -119,7 +121,8 @@ def is_readable(body: bytes, content_type: str) -> bool:
     """Tell if a body has a shape that Slack sends: a JSON object, or a form that may hold one."""
     try:
         text = body.decode()
-        if not content_type.startswith("application/x-www-form-urlencoded"):
+        is_form = content_type.startswith("application/x-www-form-urlencoded")
+        if not is_form:
             request = json.loads(text)
             return isinstance(request, dict) and isinstance(request.get("event", {}), dict)
         form = parse_qs(text, keep_blank_values=True)

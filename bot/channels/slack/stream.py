@@ -58,6 +58,7 @@ log = logger(__name__)
 STREAM_PACE = timedelta(seconds=0.6)  # appendStream: 100 a minute
 EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
 _MAX_TOOL_LINES = 8  # the lines of tools above the text of an edited message
+_MAX_TOOL_LINE_UNITS = 90
 _STOPPED_CODE = "stopped_by_user"
 _STILL_OPEN_CODE = "streaming_state_conflict"
 _CLOSED_CODES = frozenset({_STOPPED_CODE, "message_not_in_streaming_state", "message_not_found"})
@@ -89,10 +90,10 @@ class SlackStream:
     post_apart: Callable[[str | FullText], Awaitable[None]]  # posts a message or a file apart from the stream
 
     def __post_init__(self) -> None:
-        # how the turn is shown; between two events, no stream is open if it is shown by edits
-        # Slack streams in threads only, and in a channel it needs a recipient
-        self._is_editing = self.place.thread is None or (self.recipient is None and not self.place.private)
-        """True if the turn is shown by edits, not by native streams."""
+        # how the turn is shown: Slack streams in threads only, and in a channel it needs a recipient
+        can_stream = self.place.thread is not None and (self.recipient is not None or self.place.private)
+        self._is_editing = not can_stream
+        """True if the turn is shown by edits. Then no stream is open between two events."""
         self._is_stream_open = False  # True while the current message is an open native stream
         self._is_stopped = False  # True from a press of Slack's stop button until the turn ends
         self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
@@ -116,7 +117,7 @@ class SlackStream:
         self.sessions.set_processing(self.place)
 
     async def send(self, event: TurnEvent) -> None:
-        """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
+        """Show the event. Raises ChannelError if neither a stream nor an edit arrives."""
         with translate_errors():
             if not isinstance(event, Waited):
                 self._complete_waits()
@@ -186,7 +187,8 @@ class SlackStream:
         self._is_full = False
 
     async def _end(self, event: TurnEnded) -> None:
-        if not self._has_sent_text and not self._pending.strip():  # the text came with this event alone
+        has_any_text = self._has_sent_text or self._pending.strip()
+        if not has_any_text:  # the text came with this event alone
             self._pending = event.text
         status = Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE
         note = f"_{STOPPED}_" if event.ending is Ending.STOPPED else ""
@@ -219,7 +221,8 @@ class SlackStream:
     async def _flush(self, *, last: bool = False) -> None:
         """Send the pending text and the new tasks, unless the last piece was sent a moment ago.
 
-        An unfinished mention or link at the end of the text waits. ``last``: everything is sent now.
+        An unfinished mention or link at the end of the text is held back for the next piece. ``last``:
+        everything is sent now.
         """
         now = self.clock()
         pace = EDIT_PACE if self._is_editing else STREAM_PACE
@@ -277,8 +280,7 @@ class SlackStream:
     async def _append(self, chunks: list[Chunk]) -> bool:
         """Add to the stream, or start it. Return False if Slack refuses it or gives no answer.
 
-        After that the turn is shown by edits (`_fall_back`), and the stream is closed, unless Slack has
-        closed it.
+        Then the stream is closed, unless Slack has closed it, and edits show the turn (`_fall_back`).
         """
         client = await self.workspaces.client(self.place.team)
         try:
@@ -459,4 +461,5 @@ def _format_task(chunk: Mapping[str, Any]) -> str:
     words = chunk["title"]
     if "details" in chunk:
         words = f"{words} ({chunk['details']})"
-    return f"- {_STATUS_SIGNS[chunk['status']]} {text.cut_and_neutralise(text.literal(words), 90)}"
+    shown_words = text.cut_and_neutralise(text.literal(words), _MAX_TOOL_LINE_UNITS)
+    return f"- {_STATUS_SIGNS[chunk['status']]} {shown_words}"

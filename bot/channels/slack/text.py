@@ -22,9 +22,7 @@ from bot.domain.direction import isolate_foreign_parts, runs_right_to_left
 
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # the < of <!here>, <@U1>, <url|words>
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")  # any ASCII punctuation, as CommonMark has it
-_CODE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL
-)  # a block, also one that is still open, or a span
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)  # a block, also a still open one, or a span
 
 MAX_POST_UNITS = 11_000
 """The units of one post of CommonMark: below Slack's 12,000, with room for a closing fence."""

@@ -3,7 +3,7 @@
 An installation of Nod is for one workspace, or for an organisation with all its workspaces; "team" is the id
 of either (``T1``, ``E1``). Nod's own installation is that of the bot token in the settings; the others are
 rows that the install flow stored (``install.py``). `Workspaces` finds the installation of a request or an
-address, and asks Slack about people; answers are cached. `Client` is the SDK's client, which also waits where
+address, and asks Slack about people; answers are cached. `Client` extends the SDK's client. It waits where
 Slack limits the rate, and translates the ids of channels that Slack has replaced (``moves.py``).
 """
 
@@ -76,7 +76,7 @@ _POSTING_METHODS = frozenset(
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
 
-_time_budget: ContextVar[float] = ContextVar("within", default=MAX_CALL_WAIT_SECONDS)
+_time_budget: ContextVar[float] = ContextVar("time_budget", default=MAX_CALL_WAIT_SECONDS)
 """The seconds for which a call may wait if Slack limits the rate; set by `limit_time`."""
 
 
@@ -230,6 +230,13 @@ class _CachedProfile(NamedTuple):
     until: datetime
 
 
+class _CachedName(NamedTuple):
+    """A name or id that Slack told, and the time until which it holds."""
+
+    name: str
+    until: datetime
+
+
 class _GroupMembers(NamedTuple):
     """The members of a user group, and its workspace, which only an organisation's token needs."""
 
@@ -256,8 +263,8 @@ class Workspaces(AsyncAuthorize):
         self._unanswered_at: dict[tuple[str, str], datetime] = {}
         """The time at which Slack last did not give a profile, by team and user."""
         self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}  # by team and user
-        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # by team and user group
-        self._organisations: dict[str, tuple[str, datetime]] = {}  # by team
+        self._handles: dict[tuple[str, str], _CachedName] = {}  # by team and user group
+        self._organisations: dict[str, _CachedName] = {}  # by team
         self._group_workspaces: dict[tuple[str, str], str | None] = {}
         """The workspace in which an organisation's user group was last, by organisation and group."""
 
@@ -318,9 +325,9 @@ class Workspaces(AsyncAuthorize):
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Return the installation that a signed request is for, or None without one.
 
-        If the request names the bot that posted the pressed message or view, that bot's installation is
-        returned, else the first installation of a team that the request names. The bot counts more: a team
-        may be the person's own workspace, with another installation of Nod.
+        It is that of the bot that posted the pressed message or view, if the request names the bot. Otherwise
+        it is the first installation of a team that the request names. The bot counts more: a team may be the
+        person's own workspace, with another installation of Nod.
         """
         candidates = []
         for team in list_installation_ids(body):
@@ -426,9 +433,10 @@ class Workspaces(AsyncAuthorize):
 
         The answer is cached for an hour. If Slack can't be reached then, the old answer holds for a minute.
         """
-        organisation, until = self._organisations.get(team, ("", self._clock()))
-        if until > self._clock():
-            return organisation
+        cached = self._organisations.get(team)
+        if cached and cached.until > self._clock():
+            return cached.name
+        organisation = cached.name if cached else ""
         lifetime = _CACHE_LIFETIME
         try:
             async with limit_time(_PROFILE_SECONDS):
@@ -438,7 +446,7 @@ class Workspaces(AsyncAuthorize):
         except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
             sdk_logger.warning("Slack did not say of which organisation a workspace is: %s", error)
             lifetime = _RETRY_AFTER
-        self._organisations[team] = organisation, self._clock() + lifetime
+        self._organisations[team] = _CachedName(organisation, self._clock() + lifetime)
         return organisation
 
     async def find_recipient(self, team: str, account_team: str, user: str) -> tuple[str, str]:
@@ -452,9 +460,9 @@ class Workspaces(AsyncAuthorize):
             return account_team, user
         profile, _ = await self._load_profile(team, user)
         enterprise_user = profile.get("enterprise_user") or {}
-        for home in (profile.get("team_id"), *(enterprise_user.get("teams") or ())):
-            if str(home).startswith("T"):
-                return str(home), user
+        for member_team in (profile.get("team_id"), *(enterprise_user.get("teams") or ())):
+            if str(member_team).startswith("T"):
+                return str(member_team), user
         return account_team, user
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
@@ -586,15 +594,16 @@ class Workspaces(AsyncAuthorize):
 
     async def _load_handle(self, client: Client, team: str, group_id: str, workspace: str | None) -> str:
         """Return the name of a user group, such as @oncall; it is cached for an hour."""
-        handle, until = self._handles.get((team, group_id), ("", self._clock()))
-        if until <= self._clock():
-            name = group_id
-            for group in (await client.usergroups_list(team_id=workspace)).get("usergroups") or ():
-                if group.get("id") == group_id:
-                    name = str(group.get("handle") or group.get("name") or group_id)
-                    break
-            handle = f"@{one_line(name)[:_MAX_NAME_CHARS]}"
-            self._handles[team, group_id] = handle, self._clock() + _CACHE_LIFETIME
+        cached = self._handles.get((team, group_id))
+        if cached and cached.until > self._clock():
+            return cached.name
+        name = group_id
+        for group in (await client.usergroups_list(team_id=workspace)).get("usergroups") or ():
+            if group.get("id") == group_id:
+                name = str(group.get("handle") or group.get("name") or group_id)
+                break
+        handle = f"@{one_line(name)[:_MAX_NAME_CHARS]}"
+        self._handles[team, group_id] = _CachedName(handle, self._clock() + _CACHE_LIFETIME)
         return handle
 
     async def __call__(

@@ -21,7 +21,7 @@ from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
-_IN_ROW = 4  # the number of command buttons in a row
+_ROW_BUTTONS = 4  # the buttons of offered commands in a row
 _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.TEXT)
 """The kinds of input of a verb that Telegram's screens can ask for."""
 
@@ -54,17 +54,17 @@ class ButtonAction(StrEnum):
     APPROVE_ALL = "aa"
     DECLINE_ALL = "da"
     VIEW = "vw"  # show the payload, the full content of a card, then Approve
-    VIEW_GROUP = "va"  # show the payloads of the cards of one answer that were cut, then Approve all
+    VIEW_GROUP = "va"  # show the payloads of the cut cards of one answer, then Approve all
     CONTEXT = "cx"  # show the messages that led to the proposal, to the person who pressed alone
     MORE = "mo"  # show the buttons that are rarely wanted
     DECLINE_WITH_REASON = "dr"  # ask for a reason, then decline
     REVISE = "rv"  # ask what should change in a plan
-    EDIT = "ed"  # begin an edit, of which the next six are steps
+    EDIT = "ed"  # begin an edit; the next six are its steps
     FIELD = "ef"  # pick the field of that index
     CHOOSE = "ec"  # set the picked field to the option of that index
     CLEAR = "en"  # leave the picked field empty
     BACK = "eb"  # pick another field
-    SAVE = "es"  # propose the edited arguments
+    SAVE = "es"  # submit the edited arguments
     CLOSE = "ex"  # end the dialogue, an edit or a grant, without a change
     SIMILAR = "si"  # begin a grant (approve the call, and similar calls from now on); see `begins_grant`
     SCOPE = "sr"  # choose the scope of that index
@@ -99,7 +99,7 @@ VERBS_BY_ACTION = {
     ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
     ButtonAction.REVISE: Verb.REVISE,
 }
-"""The verb of each action that presses one. Another verb is its own action, unless it opens a dialogue."""
+"""The verb of each action that presses one. Other verbs are their own actions, or open a dialogue."""
 
 CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
@@ -189,7 +189,7 @@ class ButtonData:
 
     @property
     def begins_grant(self) -> bool:
-        """True if the button begins a grant, not if it is a step of an open one, which has an index."""
+        """True if the button begins a grant. A step of a grant that has begun has an index."""
         return self.action is ButtonAction.SIMILAR and self.index is None
 
     def pack(self) -> str:
@@ -240,7 +240,7 @@ def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
         InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
         for number, offer in enumerate(offers, 1)
     ]
-    rows = [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
+    rows = [buttons[start : start + _ROW_BUTTONS] for start in range(0, len(buttons), _ROW_BUTTONS)]
     return InlineKeyboardMarkup(rows)
 
 

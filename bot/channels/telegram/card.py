@@ -25,7 +25,7 @@ from bot.channels.telegram.buttons import (
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import CARD_RENDERER, Rich, is_web_link, split, style, trim
 from bot.domain.batches import Picked, format_split_label, page_of
-from bot.domain.cards import Batch, Card, format_call_and_outcome
+from bot.domain.cards import Batch, BatchRow, Card, format_call_and_outcome
 from bot.domain.verbs import (
     CHOICES,
     CHOOSE_LABEL,
@@ -59,7 +59,7 @@ _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
 )
-_MAX_BUTTONS_IN_ROW = 5  # in a picker
+_MAX_BUTTONS_IN_ROW = 5  # of a picker's keyboard
 _BATCH_VERBS = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 """The verbs for all of a batch that share a row; Approve all has a row of its own."""
 
@@ -99,12 +99,15 @@ def make_keyboard(
     unseen_count: int = 0,
     shows_more: bool = False,
 ) -> InlineKeyboardMarkup | None:
-    """Return the buttons of a card; None if it has none. A verb for which Telegram has no screen gets none.
+    """Return the buttons of a card, or None if it has none.
 
-    ``is_change_cut``: a part of the change is missing in the text of the card, so no button approves it.
-    ``left_out``: something else of the card is missing in the text, so View all is offered. ``viewed``: these
-    are the buttons below the full content, which may approve. ``unseen_count``: as in `render_card`.
-    ``shows_more``: with the buttons behind *More*, in place of the button *More*.
+    A verb for which Telegram has no screen gets no button.
+
+    - ``is_cut``: a part of the change is missing in the text of the card, so no button approves it
+    - ``left_out``: something else of the card is missing in the text, so View all is offered
+    - ``viewed``: these are the buttons below the full content, which may approve
+    - ``unseen_count``: as in `render_card`
+    - ``shows_more``: with the buttons behind *More*, in place of the button *More*
     """
     if card.batch:
         hides_change = is_cut and not viewed
@@ -233,63 +236,92 @@ def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
 
 
 def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> TelegramCard:
-    """Return a page of a batch's rows with a button for each row, which picks the row or leaves it.
+    """Return a page of a batch's rows with a button for each row, which picks the row or leaves it out.
 
     ``opens_rows``: these buttons open their rows instead. The other buttons carry the picked rows, which are
     stored nowhere else.
     """
-    page_card, page_rows, pages = page_of(card, page)
-    packed = picked.pack()
-
-    def make_button(
-        action: ButtonAction, text: str, index: int = page, style: str | None = None
-    ) -> InlineKeyboardButton:
-        data = ButtonData(action, card.proposal_id, card.round, index, packed).pack()
-        return InlineKeyboardButton(text, callback_data=data, style=style)
-
-    row_buttons = []
-    for position, row in page_rows:
-        # a row that was decided has a button only if it opens, for the row's own buttons, such as Undo
-        has_button = row.card.pending or (opens_rows and row.has_buttons)
-        if not has_button:
-            continue
-        # a row whose change can't be undone (``needs_own_decision``) is never picked: its button always opens
-        # it
-        if opens_rows or row.needs_own_decision:
-            sign = "⚠️" if row.needs_own_decision else "🔎"
-            data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
-            row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))
-        else:
-            sign = "✅" if position in picked.positions else "⬜"
-            row_buttons.append(make_button(ButtonAction.TOGGLE, f"{sign} {position + 1}", position))
-
+    page_card, page_rows, page_count = page_of(card, page)
+    keyboard = _PickerKeyboard(card, page, picked, opens_rows)
+    row_buttons = keyboard.make_row_buttons(page_rows)
     starts = range(0, len(row_buttons), _MAX_BUTTONS_IN_ROW)
-    rows = [row_buttons[start : start + _MAX_BUTTONS_IN_ROW] for start in starts]
-    page_action = ButtonAction.LIST_ROWS if opens_rows else ButtonAction.PICK
-    page_buttons = []
-    for target, sign in ((page - 1, "←"), (page + 1, "→")):
-        if 0 <= target < pages:
-            page_buttons.append(make_button(page_action, f"{sign} {target + 1} of {pages}", target))
-    rows.append(page_buttons)
-
-    approve, others = picked.split_rows(card)
-    if approve or others:
-        label = format_split_label(len(approve), len(others))
-        rows.append([make_button(ButtonAction.DECIDE_ALL, label, style=_BUTTON_STYLES[Look.PRIMARY])])
-    if approve and others:
-        label = f"Approve {len(approve)}, leave {len(others)} open"
-        rows.append([make_button(ButtonAction.APPROVE_PICKED, label, style=_BUTTON_STYLES[Look.PLAIN])])
-
-    last_row = [make_button(ButtonAction.BACK_TO_BATCH, "Back")]
-    if card.pending and opens_rows:
-        last_row.insert(0, make_button(ButtonAction.PICK, "Pick rows"))
-    elif card.pending:
-        last_row.insert(0, make_button(ButtonAction.LIST_ROWS, "Look at one row"))
-    rows.append(last_row)
+    rows = [
+        *(row_buttons[start : start + _MAX_BUTTONS_IN_ROW] for start in starts),
+        keyboard.make_page_buttons(page_count),
+        *keyboard.make_decision_rows(),
+        keyboard.make_last_row(),
+    ]
     parts = CARD_RENDERER.card(page_card)
     return TelegramCard(
         trim(parts.text), InlineKeyboardMarkup([row for row in rows if row]), parts.is_change_cut
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _PickerKeyboard:
+    """The buttons of a picker. The fields are the parameters of `render_picker`."""
+
+    card: Card
+    page: int
+    picked: Picked
+    opens_rows: bool
+
+    def make_row_buttons(self, page_rows: Sequence[tuple[int, BatchRow]]) -> list[InlineKeyboardButton]:
+        """Return a button for each row of a page, which are given with their positions in the batch."""
+        row_buttons = []
+        for position, row in page_rows:
+            # a row that was decided has a button only if it opens, for the row's own buttons, such as Undo
+            has_button = row.card.pending or (self.opens_rows and row.has_buttons)
+            if not has_button:
+                continue
+            # a row whose change can't be undone (``needs_own_decision``) is never picked: its button opens it
+            if self.opens_rows or row.needs_own_decision:
+                sign = "⚠️" if row.needs_own_decision else "🔎"
+                data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
+                row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))
+            else:
+                sign = "✅" if position in self.picked.positions else "⬜"
+                label = f"{sign} {position + 1}"
+                row_buttons.append(self._make_button(ButtonAction.TOGGLE, label, position))
+        return row_buttons
+
+    def make_page_buttons(self, page_count: int) -> list[InlineKeyboardButton]:
+        """Return the buttons that lead to the page before and to the page after."""
+        action = ButtonAction.LIST_ROWS if self.opens_rows else ButtonAction.PICK
+        page_buttons = []
+        for target, sign in ((self.page - 1, "←"), (self.page + 1, "→")):
+            if 0 <= target < page_count:
+                label = f"{sign} {target + 1} of {page_count}"
+                page_buttons.append(self._make_button(action, label, target))
+        return page_buttons
+
+    def make_decision_rows(self) -> list[list[InlineKeyboardButton]]:
+        approve, others = self.picked.split_rows(self.card)
+        rows = []
+        if approve or others:
+            label = format_split_label(len(approve), len(others))
+            button_style = _BUTTON_STYLES[Look.PRIMARY]
+            rows.append([self._make_button(ButtonAction.DECIDE_ALL, label, self.page, button_style)])
+        if approve and others:
+            label = f"Approve {len(approve)}, leave {len(others)} open"
+            button_style = _BUTTON_STYLES[Look.PLAIN]
+            rows.append([self._make_button(ButtonAction.APPROVE_PICKED, label, self.page, button_style)])
+        return rows
+
+    def make_last_row(self) -> list[InlineKeyboardButton]:
+        last_row = [self._make_button(ButtonAction.BACK_TO_BATCH, "Back", self.page)]
+        if self.card.pending and self.opens_rows:
+            last_row.insert(0, self._make_button(ButtonAction.PICK, "Pick rows", self.page))
+        elif self.card.pending:
+            last_row.insert(0, self._make_button(ButtonAction.LIST_ROWS, "Look at one row", self.page))
+        return last_row
+
+    def _make_button(
+        self, action: ButtonAction, text: str, index: int, style: str | None = None
+    ) -> InlineKeyboardButton:
+        """Return a button that carries the picked rows, and the position of a row or the number of a page."""
+        data = ButtonData(action, self.card.proposal_id, self.card.round, index, self.picked.pack()).pack()
+        return InlineKeyboardButton(text, callback_data=data, style=style)
 
 
 def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:

@@ -163,7 +163,8 @@ class TelegramChannel(Platform):
         ``receives``: False for a process that only posts. ``others``: the other processes of this Nod. Raises
         SettingsError when Telegram does not know the token or refuses the webhook.
         """
-        self._receives, self._peers = receives, others
+        self._receives = receives
+        self._peers = others
         self._moves.connect(inbox, others)
         if others is not None:
             self._pace.share(others)
@@ -185,8 +186,8 @@ class TelegramChannel(Platform):
     async def _connect(self, inbox: Inbox, lookup: Lookup) -> str | None:
         """Publish the commands, queue the updates that an earlier process left unhandled, and listen.
 
-        Safe to repeat. Returns the fault, or None. Raises SettingsError if trying again changes nothing. A
-        process that does not receive only opens the connection.
+        A process that does not receive only opens the connection. May be called again after a fault. Returns
+        the fault, or None. Raises SettingsError for a fault that trying again won't change.
         """
         try:
             await self._app.initialize()
@@ -209,7 +210,6 @@ class TelegramChannel(Platform):
         return None
 
     def _make_handlers(self, inbox: Inbox, lookup: Lookup) -> None:
-
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
@@ -246,12 +246,12 @@ class TelegramChannel(Platform):
         elif self._polling_task is None:
             self._polling_task = asyncio.create_task(self._poll_in_turn(self._peers))
 
-    async def _poll_in_turn(self, others: Peers) -> None:
+    async def _poll_in_turn(self, peers: Peers) -> None:
         """Poll while this process holds the lease: Telegram lets only one process poll."""
         updater = self._app.updater
         while updater is not None:
             try:
-                has_lease = await others.lease("telegram")
+                has_lease = await peers.lease("telegram")
                 if has_lease and not updater.running:
                     await self._moves.load()  # the earlier poller may have stored moves
                     await self._mailbox.put_unhandled(self._bot)
@@ -395,11 +395,11 @@ class TelegramChannel(Platform):
         """
         message = TelegramPosted.parse(ref)
         view = await self._shown_cards.render_and_record(card, message.chat_id)
+        end = (card.state, card.round)
+        # once the end is shown, only the buttons for the cards of one answer change, which is less urgent
+        is_new_end = card.state not in _CHANGING_STATES and self._drawn_ends.get(ref) != end
+        urgency = Urgency.ENDED_CARD if is_new_end else Urgency.OPEN_CARD
         try:
-            end = (card.state, card.round)
-            # once the end is shown, only the buttons for the cards of one answer change, which is less urgent
-            is_new_end = card.state not in _CHANGING_STATES and self._drawn_ends.get(ref) != end
-            urgency = Urgency.ENDED_CARD if is_new_end else Urgency.OPEN_CARD
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if is_new_end:
                 self._remember_end(ref, end)
@@ -456,11 +456,8 @@ class TelegramChannel(Platform):
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:
-            return str(
-                await self._transport.send(
-                    self._moves.find_current_place(address), CARD_RENDERER.team(team, "/team")
-                )
-            )
+            place = self._moves.find_current_place(address)
+            return str(await self._transport.send(place, CARD_RENDERER.team(team, "/team")))
         message = TelegramPosted.parse(ref)
         await self._transport.edit(message, CARD_RENDERER.team(team, "/team"))
         return ref

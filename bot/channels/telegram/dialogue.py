@@ -53,9 +53,9 @@ _FORMER_STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A dialogue with one person about a proposal, in the round that the person saw. An edit begins a round.
+    """A dialogue with one person about a proposal, in the round that the person saw.
 
-    The names of the fields are the keys of the stored JSON.
+    An edit of the proposal begins a new round. The names of the fields are the keys of the stored JSON.
     """
 
     proposal_id: str
@@ -94,9 +94,9 @@ class Dialogue:
         return replace(self, step=DialogueStep.ASK, asked=field.name, at=now, prompt=None)
 
     def with_value(self, field: Field, value: Any, now: datetime) -> Self:
-        """Take the checked value of a field, and ask to confirm; without any change, ask for a field again.
+        """Take the checked value of a field, and ask to confirm the changes.
 
-        The value that the field has on the card is no change.
+        The value that the field has on the card is no change. If no field has changed, ask for a field again.
         """
         changes = {**self.changes}
         changes.pop(field.name, None)
@@ -180,9 +180,9 @@ class Participant:
     ephemeral: EphemeralTarget | None = None
     """The target that makes messages in a group visible to this person alone; None where all may see them."""
 
-    def make_press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
-        """Return a press of this person, in their place."""
-        return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **more)
+    def make_press(self, verb: Verb, proposal_id: str, round_: int, **fields: Any) -> Press:
+        """Return a press of this person, in their place. ``fields``: further fields of `Press`."""
+        return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **fields)
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""`DialogueRunner`: it leads a person through a dialogue, one question at a time, and submits the answers.
+"""Leads a person through a dialogue, one question at a time, and submits the answers: `DialogueRunner`.
 
 A dialogue is about one proposal. It edits the proposal's arguments, asks for the words that a press needs
 (such as a reason), or asks for a grant: the permission for similar calls. After each press or typed reply the
@@ -141,7 +141,10 @@ class DialogueRunner:
         return None
 
     async def take_reply(self, who: Participant, text: str, replied: Message | None, message_id: int) -> bool:
-        """Take a text if it replies to a dialogue's question. Returns False for any other text."""
+        """Take a text if it replies to a dialogue's question. Returns False for any other text.
+
+        ``replied``: the message that the person replied to. ``message_id``: that of the person's own message.
+        """
         if replied is None:
             return False
         dialogue = await self.dialogues.load(who)
@@ -229,8 +232,7 @@ class DialogueRunner:
     async def _describe_change_since(self, who: Participant, proposal_id: str, shown_round: int) -> str:
         """Return the decision or the changes since the round that the person saw, in the core's words.
 
-        A text that is too long for a button's answer is sent as a message, and the answer only says that
-        there was a change.
+        A text that is too long for a button's answer is sent as a message. Then `MOVED_ON_TEXT` is returned.
         """
         # decides nothing: a press for an outdated round is refused with its reason
         reply = await self.inbox(who.make_press(Verb.EDIT, proposal_id, shown_round))
@@ -301,7 +303,7 @@ class DialogueRunner:
         return ""
 
     async def _repeat_question(self, who: Participant, dialogue: Dialogue) -> str:
-        """Ask a question again, since the id of its message is not known: `Dialogue.matches_question`."""
+        """Ask a question again whose message id was not stored (`Dialogue.matches_question`)."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -344,7 +346,7 @@ class DialogueRunner:
             await self._show(who, asking, screens.ask_value(asking, field, who.user), message)
             return ""
 
-        # the button is one of CLEAR and CHOOSE, which answer the question for a field's value
+        # only CLEAR and CHOOSE are left: they answer the question for a field's value
         field = form.find_field(dialogue.asked)
         if field is None:
             return NOT_YOURS_TEXT
@@ -418,7 +420,7 @@ class DialogueRunner:
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
             if await self._try_show_in(message, who, dialogue, screen.rich, screen.markup):
                 return
-            if screen.rich.units > _max_units(message):
+            if screen.rich.units > _find_max_units(message):
                 old_message = message
         await self.dialogues.store(who, dialogue)
         await who.acknowledge_press()
@@ -438,7 +440,7 @@ class DialogueRunner:
         markup: InlineKeyboardMarkup,
     ) -> bool:
         """Show a screen in a message. Returns False if it is too long, or the ephemeral message is gone."""
-        if rich.units > _max_units(message):
+        if rich.units > _find_max_units(message):
             return False
         await self.dialogues.store(who, dialogue.with_prompt(message.message_id))
         await who.acknowledge_press()
@@ -451,7 +453,7 @@ class DialogueRunner:
         return True
 
 
-def _max_units(message: TelegramPosted) -> int:
+def _find_max_units(message: TelegramPosted) -> int:
     """Return the most units of text that a message can be edited to."""
     if message.is_ephemeral:  # https://github.com/tdlib/telegram-bot-api/issues/881
         return CAPTION_UNITS

@@ -1,10 +1,15 @@
 """Incoming messages of Telegram: the messages for Nod are found and handed to the core.
 
 `Inbound.handle` takes each message. In private every message is for Nod, in a group a mention, a reply or a
-command (``reading.py``). Messages between people in a group are kept, and given to the model with the next
-message for Nod (``overheard.py``). A message for Nod is one of four: a command, a reply in a dialogue (Nod
-asks one person for an edit or a reason, ``forms.py``), the answer to a question of the agent, or a request,
-which is any other text or file. People who are not admitted are turned away (``admission.py``).
+command (``reading.py``). Messages between people in a group are stored, and given to the model with the next
+message for Nod (``overheard.py``). People who are not admitted are turned away (``admission.py``).
+
+A message for Nod is one of four:
+
+- a command
+- a reply in a dialogue, in which Nod asks one person for an edit or a reason (``forms.py``)
+- the answer to a question of the agent
+- a request: any other text or file
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -77,15 +82,14 @@ class StoppedDraft:
     user_id: int
     name: str
     place: TelegramPlace
-    begun_before: datetime  # a time before which the answer began, see `find_begin_time`
+    begun_before: datetime  # a time shortly after the answer began, see `find_begin_time`
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
         """Read an update of Bot API 10.3, which the library passes on as it came.
 
-        None if its fields are not as documented.
-
-        Source: https://core.telegram.org/bots/api#messagegenerationstopped
+        None if its fields are not as documented at
+        https://core.telegram.org/bots/api#messagegenerationstopped
         """
         stopped = _as_mapping(update.api_kwargs.get(STOPPED_DRAFT))
         chat_record = _as_mapping(stopped.get("chat"))
@@ -94,13 +98,13 @@ class StoppedDraft:
             return None
         if chat_record.get("type") != ChatType.PRIVATE:
             return None
-        begun_by = find_begin_time(draft_id)
-        if begun_by is None:
+        begun_before = find_begin_time(draft_id)
+        if begun_before is None:
             return None
         thread_id = stopped.get("message_thread_id")
         place = TelegramPlace(chat_id, thread_id if isinstance(thread_id, int) else None)
         names = (chat_record.get("first_name"), chat_record.get("last_name"))
-        return cls(chat_id, " ".join(str(name) for name in names if name), place, begun_by)
+        return cls(chat_id, " ".join(str(name) for name in names if name), place, begun_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +306,11 @@ class Inbound:
             await self._reply(who.place, _NO_COMMAND_TEXT, message)
             return
         if typed.name in ("start", "help"):
-            admin = who.user.id in self.admission.allow_list.admins
-            decides = admin or who.user.id in self.admission.allow_list.approvers
+            allow_list = self.admission.allow_list
+            is_admin = who.user.id in allow_list.admins
+            is_decider = is_admin or who.user.id in allow_list.approvers
             text = commands.write_introduction(
-                typed, is_admin=admin, is_decider=decides, notice=self.lookup.notice
+                typed, is_admin=is_admin, is_decider=is_decider, notice=self.lookup.notice
             )
             await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
             return

@@ -68,9 +68,8 @@ class Urgency(IntEnum):
     PRESSED = 0  # the answer to a button
     TEXT = 1  # a text that someone waits for
     ENDED_CARD = 2  # the redraw of a card that ended; the card that ended last goes first
-    # the redraw of a card that will change again: refused while the chat is busy, and tried later
-    OPEN_CARD = 3
-    PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
+    OPEN_CARD = 3  # the redraw of another card: refused while the chat is busy, and tried later
+    PREVIEW = 4  # not repeated after a 429, which is raised
 
 
 _URGENCY_SHARES = {Urgency.ENDED_CARD: 0.85, Urgency.OPEN_CARD: 0.5}
@@ -135,11 +134,11 @@ class ChatPace(BaseRateLimiter[int]):
         self._queues: dict[int, _ChatQueue] = {}  # by the chat's id
         self._numbers = itertools.count()  # of requests, in the order in which they come
         self._waits = PlatformWaits("telegram", now)  # the time for which a 429 holds up each chat
-        self._others: Peers | None = None
+        self._peers: Peers | None = None
 
     def share(self, others: Peers) -> None:
         """Share the pace with other processes: their requests count here, and their refusals hold here."""
-        self._others = others
+        self._peers = others
         self._waits.share(others)
         others.on(_SENT_EVENT, self._count_sent)
 
@@ -151,11 +150,11 @@ class ChatPace(BaseRateLimiter[int]):
 
     def claim_preview(self, chat_id: int) -> bool:
         """Tell if a preview may be shown in this chat now. If so, it counts as shown."""
-        queue = self._queue(chat_id)
+        queue = self._get_queue(chat_id)
         now = self._now()
         is_group = chat_id < 0
         pause = _GROUP_PREVIEW_SECONDS if is_group else _PERSON_PREVIEW_SECONDS
-        has_room = queue.find_next_time(now, _window(chat_id)) <= now
+        has_room = queue.find_next_time(now, _find_window(chat_id)) <= now
         if not has_room or now - queue.last_preview < pause:
             return False
         if is_group and len(queue.sent) >= _MAX_REQUESTS_BEFORE_PREVIEW:
@@ -165,9 +164,9 @@ class ChatPace(BaseRateLimiter[int]):
 
     def is_busy(self, chat_id: int) -> bool:
         """Tell if the next message to this chat has to wait."""
-        queue = self._queue(chat_id)
+        queue = self._get_queue(chat_id)
         now = self._now()
-        return bool(queue.waiting) or queue.find_next_time(now, _window(chat_id)) > now
+        return bool(queue.waiting) or queue.find_next_time(now, _find_window(chat_id)) > now
 
     async def process_request(
         self,
@@ -186,17 +185,17 @@ class ChatPace(BaseRateLimiter[int]):
         if not isinstance(chat_id, int) or endpoint in _UNPACED_METHODS:
             return await callback(*args, **kwargs)
         urgency = Urgency.TEXT if rate_limit_args is None else Urgency(rate_limit_args)
-        window = _window(chat_id)
+        window = _find_window(chat_id)
         if urgency in _URGENCY_SHARES:
             window = window._replace(requests=int(window.requests * _URGENCY_SHARES[urgency]))
-        queue = self._queue(chat_id)
+        queue = self._get_queue(chat_id)
         if self._is_too_long(queue, window, urgency):
             raise RetryAfter(1)
         for attempt in range(_MAX_RETRIES + 1):
             await self._wait(queue, window, urgency)
             self._count_sent(chat_id)
-            if self._others is not None:
-                self._others.broadcast(_SENT_EVENT, chat_id)
+            if self._peers is not None:
+                self._peers.broadcast(_SENT_EVENT, chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
@@ -253,10 +252,10 @@ class ChatPace(BaseRateLimiter[int]):
 
     def _count_sent(self, chat_id: int) -> None:
         """Count a request to a chat, of this process or of another."""
-        for queue in (self._queue(chat_id), self._all_chats):
+        for queue in (self._get_queue(chat_id), self._all_chats):
             queue.sent.append(self._now())
 
-    def _queue(self, chat_id: int) -> _ChatQueue:
+    def _get_queue(self, chat_id: int) -> _ChatQueue:
         if len(self._queues) > _MAX_KEPT_CHATS:
             now = self._now()
             self._queues = {chat: queue for chat, queue in self._queues.items() if queue.is_used(now)}
@@ -265,6 +264,6 @@ class ChatPace(BaseRateLimiter[int]):
         return self._queues[chat_id]
 
 
-def _window(chat_id: int) -> _Window:
+def _find_window(chat_id: int) -> _Window:
     """Return the window of a chat. People have positive ids, groups and channels negative ones."""
     return _PERSON if chat_id > 0 else _GROUP

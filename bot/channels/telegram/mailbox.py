@@ -28,7 +28,7 @@ _ALBUM_SECONDS = 1.0  # the wait for the other pictures of an album
 
 @dataclass(frozen=True, slots=True)
 class StoredUpdate:
-    """A stored update: row ``row_id`` of the database until it is handled."""
+    """An update in the database, in the row ``row_id``, until it is handled."""
 
     row_id: int
     update: Update
@@ -73,21 +73,20 @@ class Mailbox(asyncio.Queue[object]):
         """Queue the updates that an earlier process stored and did not handle; return their number."""
         rows = await self._database.read(events.list_unhandled, NAME)
         for row_id, payload in rows:
-            raw = make_decodable(payload) or {
-                "update_id": 0
-            }  # an update without contents is marked as handled
+            # an update without contents is marked as handled
+            raw = make_decodable(payload) or {"update_id": 0}
             await super().put(StoredUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
 
-    async def load_album(self, kept: StoredUpdate, bot: Any) -> list[StoredUpdate]:
+    async def load_album(self, stored: StoredUpdate, bot: Any) -> list[StoredUpdate]:
         """Return the updates of this update's album, or the update itself if it is of none.
 
         Empty if the album was handled with an earlier update. Waits `_ALBUM_SECONDS` for the other pictures.
         """
-        group = kept.update.message.media_group_id if kept.update.message else None
+        group = stored.update.message.media_group_id if stored.update.message else None
         if group is None:
-            return [kept]
-        if kept.row_id not in await self._load_unhandled(group):
+            return [stored]
+        if stored.row_id not in await self._load_unhandled(group):
             return []
         await self._sleep(_ALBUM_SECONDS)
         payloads = await self._load_unhandled(group)
@@ -105,8 +104,8 @@ class Mailbox(asyncio.Queue[object]):
                 payloads[row_id] = payload
         return payloads
 
-    async def mark_handled(self, kept: StoredUpdate) -> None:
-        await self._database.write(events.mark_handled, kept.row_id, self._clock())
+    async def mark_handled(self, stored: StoredUpdate) -> None:
+        await self._database.write(events.mark_handled, stored.row_id, self._clock())
 
 
 def make_event_id(update: Update) -> str:

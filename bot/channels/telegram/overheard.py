@@ -1,6 +1,6 @@
-"""The last messages between people in groups, which the model gets with the next message for Nod there.
+"""The last messages between people in groups. The model gets them with the next message to Nod there.
 
-Telegram lets a bot read no earlier messages, so they are kept as they come, in memory only: a restart loses
+Telegram lets a bot read no earlier messages, so each is stored when it comes, in memory only: a restart loses
 them. ``inbound.py`` stores a message that is not for Nod, and takes all with the next request.
 """
 
@@ -33,7 +33,7 @@ class _GroupMessage(NamedTuple):
 
 
 class Overheard:
-    """The last messages between people in groups, for Nod's next turn there. They are in memory only."""
+    """The store of these messages, by place."""
 
     def __init__(self) -> None:
         self._messages: dict[TelegramPlace, dict[int, _GroupMessage]] = {}  # by message id
@@ -41,7 +41,7 @@ class Overheard:
     def remember_message(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Store a message. One that was edited only replaces its stored version: it is not new in the chat.
+        """Store a message. An edited one replaces its stored version, and is not stored without one.
 
         ``album``: all messages of its album, empty without one.
         """
@@ -60,22 +60,22 @@ class Overheard:
     def list_messages(self, place: TelegramPlace) -> list[tuple[str, str]]:
         """Return the author and text of each message since the last `forget`, oldest first.
 
-        The text names the files, and says which of them are not read.
+        The text names the files, and says which of them the model does not get.
         """
-        refs_read = {file.ref for file in self.choose_files(place)}
-        refs_unread = {file.ref for file in self._list_files(place)} - refs_read
+        given_refs = {file.ref for file in self.choose_files(place)}
+        omitted_refs = {file.ref for file in self._list_files(place)} - given_refs
         lines = []
         for message in self._messages.get(place, {}).values():
-            parts = (message.words, describe_files(message.files, refs_unread))
+            parts = (message.words, describe_files(message.files, omitted_refs))
             lines.append((message.author, "\n".join(filter(None, parts))))
         return lines
 
     def choose_files(self, place: TelegramPlace) -> tuple[Upload, ...]:
-        """Return the newest files of the messages, at most `MAX_EARLIER_FILES`: these are read."""
+        """Return the files that the model gets: the newest of the messages, at most `MAX_EARLIER_FILES`."""
         return choose_earlier(self._list_files(place))
 
     def has_unread_files(self, place: TelegramPlace) -> bool:
-        """Tell if there are more files than are read."""
+        """Tell if there are more files than the model gets."""
         return len(self._list_files(place)) > MAX_EARLIER_FILES
 
     def forget(self, place: TelegramPlace) -> None:

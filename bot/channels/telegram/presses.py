@@ -220,15 +220,14 @@ class TelegramPresses:
         Raises ChannelError if its result could not be shown; nothing was decided then.
         """
         ref = await self._find_card_ref(callback, message)
-        # a press on a card is about all that the card shows, which may be a batch; VIEW_ROW, although it is
-        # on the card of a batch, is about the row whose id it carries
+        # a press on a card is about all that the card shows, which may be a batch; only VIEW_ROW, a button on
+        # the card of a batch, is about the row whose id it carries
         is_about_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
         together = is_about_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
             return _PressAnswer(_NOT_HERE_TEXT, alert=True)
 
-        # buttons that decide nothing by themselves
         if callback.action in PICK_ACTIONS:
             return await self._pick_rows(callback, who, card, message)
         if callback.action is ButtonAction.CONTEXT:
@@ -243,7 +242,12 @@ class TelegramPresses:
             await self._show_payloads(callback, who, card)
             return _PressAnswer("")
 
-        # buttons that decide, or lead to a grant
+        return await self._decide(callback, who, card, message, ref)
+
+    async def _decide(
+        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, ref: str | None
+    ) -> _PressAnswer:
+        """Carry out a button that decides, or that leads to a grant. ``ref``: that of the pressed card."""
         if callback.action in _APPROVING_ACTIONS:
             unviewed_cards = await self._list_unviewed_cards(card, who, callback.action)
             if unviewed_cards:
@@ -314,7 +318,7 @@ class TelegramPresses:
         question = card.button(verb).sure
         if question is None:
             return None
-        # `may_press` knows the verbs of a single proposal, and UNDO_ALL alone among these verbs is of several
+        # `may_press` takes the verbs of a single proposal; of the verbs here, only UNDO_ALL is of several
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
             return None  # the core refuses the press
@@ -327,9 +331,9 @@ class TelegramPresses:
     async def _pick_rows(
         self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted
     ) -> _PressAnswer:
-        """Show the picker of a batch, pick or leave a row, or decide the picked rows."""
-        only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
-        if card.batch is None or not (card.pending or only_looks):
+        """Show the picker of a batch, pick a row or leave it out, or decide the picked rows."""
+        decides_nothing = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
+        if card.batch is None or not (card.pending or decides_nothing):
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action is ButtonAction.BACK_TO_BATCH:
             await who.acknowledge_press()
@@ -341,23 +345,31 @@ class TelegramPresses:
             picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
         except ValueError:
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
+        if callback.action in (ButtonAction.DECIDE_ALL, ButtonAction.APPROVE_PICKED):
+            return await self._decide_rows(callback, who, card, message, picked)
+        await self._show_rows(callback, who, card, message, picked)
+        return _PressAnswer("")
 
-        # show a page of rows
-        if callback.action in (ButtonAction.PICK, ButtonAction.LIST_ROWS, ButtonAction.TOGGLE):
-            index = callback.index or 0
-            page = index
-            if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
-                picked = picked.toggle(index)
-                page = index // ROWS_PER_PAGE
-            await who.acknowledge_press()
-            opens_rows = callback.action is ButtonAction.LIST_ROWS
-            await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
-            return _PressAnswer("")
+    async def _show_rows(
+        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, picked: Picked
+    ) -> None:
+        """Show a page of a batch's rows, to pick from or to open one."""
+        index = callback.index or 0
+        page = index
+        if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
+            picked = picked.toggle(index)
+            page = index // ROWS_PER_PAGE
+        await who.acknowledge_press()
+        opens_rows = callback.action is ButtonAction.LIST_ROWS
+        await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
 
-        # DECIDE and DECIDE_SOME
+    async def _decide_rows(
+        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, picked: Picked
+    ) -> _PressAnswer:
+        """Approve the picked rows of a batch, and decline the others or leave them open."""
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
             return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
-        choice = picked.make_decision(
+        decision = picked.make_decision(
             card,
             who.actor,
             callback.round,
@@ -365,7 +377,7 @@ class TelegramPresses:
             declines=callback.action is ButtonAction.DECIDE_ALL,
             ref=str(message),
         )
-        reply = await self.inbox(choice)
+        reply = await self.inbox(decision)
         return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _find_card_ref(self, callback: ButtonData, message: TelegramPosted) -> str | None:
@@ -380,7 +392,10 @@ class TelegramPresses:
         return str(message)
 
     async def _update_buttons(self, callback: ButtonData, who: Participant) -> None:
-        """Offer Approve all after a payload was shown; after a decision, remove outdated buttons."""
+        """Update the buttons in the chat after a press.
+
+        After a payload was shown, Approve all may be offered. After a decision, outdated buttons are removed.
+        """
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP):
             await self.shown_cards.offer_approve_all(callback.id, self.lookup, who.actor, who.place)
         elif not callback.is_for_dialogue and callback.action not in PICK_ACTIONS:
@@ -416,10 +431,10 @@ class TelegramPresses:
     async def _find_place(
         self, query: CallbackQuery, message: TelegramPosted, proposal_id: str
     ) -> TelegramPlace:
-        """Return the chat and topic of a press, from the card's stored copy if the message does not tell.
+        """Return the chat and topic of a press: from the message, else from the card's stored copy.
 
-        The message does not tell if it is too old to be shown to the bot, or if its chat got another id. An
-        ephemeral message (one for a single person) may not tell its topic.
+        The message does not tell its topic if it is too old to be shown to the bot. An ephemeral message (one
+        for a single person) may not tell it either. If the chat got another id, the stored copy is used, too.
         """
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
@@ -469,9 +484,10 @@ class _AnswerSender:
     _timer: asyncio.Task[None] | None = None
 
     async def acknowledge(self) -> None:
-        """Note that the press may take long: answer "One moment", now in a busy chat, else after a pause.
+        """Note that the press may take long, and answer "One moment".
 
-        After the pause nothing is sent if the press was answered in the meantime.
+        In a busy chat the answer is sent now. Otherwise it is sent after a pause, unless the press was
+        answered in the meantime.
         """
         self.release_lock()
         if self.is_busy(self.chat_id):

@@ -26,6 +26,9 @@ _MAX_VALUE_CHARS = 1200  # the current value that a question shows
 _MAX_LABEL_CHARS = 40  # on a button
 _MAX_HINT_CHARS = 60  # the hint in the empty reply field
 _MAX_CHANGES = 8  # the changes that are shown; the number of the others follows
+_MAX_TITLE_CHARS = 200
+_MAX_DESCRIPTION_CHARS = 300
+_MAX_CHANGED_VALUE_CHARS = 200
 _REPLY_TEXT = "Reply with it"
 _CANCEL_TEXT = ", or /cancel."
 _SHAPE_HINTS = {
@@ -48,11 +51,11 @@ def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out:
     """Ask which field to change. ``title``: that of the card. ``left_out``: a remark on further arguments."""
     rows = []
     for index, field in enumerate(fields):
-        label = _shorten(f"{field.label}: {_summarise_value(field, _find_value(dialogue, field))}")
+        label = _shorten_label(f"{field.label}: {_summarise_value(field, _find_value(dialogue, field))}")
         rows.append([_make_button(dialogue, ButtonAction.FIELD, label, index=index)])
     close = _make_button(dialogue, ButtonAction.CLOSE, "Cancel")
     rows.append([_make_save_button(dialogue), close] if dialogue.changes else [close])
-    text = style("Edit: ", "bold") + plain(f"{_shorten(title, 200)}\nWhich part should change?")
+    text = style("Edit: ", "bold") + plain(f"{shorten(title, _MAX_TITLE_CHARS)}\nWhich part should change?")
     if left_out:
         text += plain(f"\n{left_out}")
     return Screen(text, InlineKeyboardMarkup(rows))
@@ -65,7 +68,7 @@ def ask_value(dialogue: Dialogue, field: Field, person: User, fault: str = "") -
     if fault:
         lines.insert(0, plain(f"⚠️ {fault}"))
     if field.description:
-        lines.append(style(_shorten(field.description, 300), "italic"))
+        lines.append(style(shorten(field.description, _MAX_DESCRIPTION_CHARS), "italic"))
     if current.strip():
         lines += [plain("It is:"), style(shorten(current, _MAX_VALUE_CHARS), "pre")]
     else:
@@ -80,7 +83,7 @@ def ask_value(dialogue: Dialogue, field: Field, person: User, fault: str = "") -
         rows.append([_make_button(dialogue, ButtonAction.CLOSE, "Cancel")])
         return Screen(join(lines), InlineKeyboardMarkup(rows))
     lines.append(plain(_explain_reply(field)))
-    hint = _shorten(field.label, _MAX_HINT_CHARS)
+    hint = shorten(field.label, _MAX_HINT_CHARS)
     return Screen(join(lines), ForceReply(selective=True, input_field_placeholder=hint), asks_for_reply=True)
 
 
@@ -110,8 +113,9 @@ def ask_words(person: User, button: Button, title: str) -> Screen:
     question = prompt.question if prompt else button.label
     hint = prompt.hint if prompt else ""
     first = question[:1].lower() + question[1:]
-    text = _name_person(person) + plain(f"{first} {_REPLY_TEXT}{_CANCEL_TEXT} {hint}\n{_shorten(title, 200)}")
-    reply = ForceReply(selective=True, input_field_placeholder=_shorten(question, _MAX_HINT_CHARS))
+    short_title = shorten(title, _MAX_TITLE_CHARS)
+    text = _name_person(person) + plain(f"{first} {_REPLY_TEXT}{_CANCEL_TEXT} {hint}\n{short_title}")
+    reply = ForceReply(selective=True, input_field_placeholder=shorten(question, _MAX_HINT_CHARS))
     return Screen(text, reply, asks_for_reply=True)
 
 
@@ -124,25 +128,26 @@ def ask_grant(
 ) -> Screen:
     """Ask for the scope, the audience and the duration of a grant; the press of a duration approves.
 
-    The scopes and audiences that may be chosen come with their texts, and include the dialogue's. The text of
-    each scope is shown in full above the buttons, which shorten it.
+    ``scopes`` and ``audiences`` may be chosen, and come with their texts. The dialogue's own are among them.
+    The text of each scope is shown in full above the buttons, which shorten it.
     """
     # a dialogue calls its scope ``rung`` and its audience ``reach``
     numbered_scopes = list(enumerate(scopes, 1))
-    chosen = next(number for number, (scope, _) in numbered_scopes if scope is dialogue.rung)
+    chosen_number = next(number for number, (scope, _) in numbered_scopes if scope is dialogue.rung)
+    chosen_audience = dict(audiences)[dialogue.reach]
     lines = [
-        style("Approve similar: ", "bold") + plain(_shorten(card.title, 200)),
+        style("Approve similar: ", "bold") + plain(shorten(card.title, _MAX_TITLE_CHARS)),
         _name_person(person) + plain("approve this one, and what else from now on without asking?"),
         *(plain(f"{number}. {words}") for number, (_, words) in numbered_scopes),
         plain("Each step allows more than the one before it."),
-        plain(f"Chosen: {chosen}, for {dict(audiences)[dialogue.reach]}. Press for how long it holds."),
+        plain(f"Chosen: {chosen_number}, for {chosen_audience}. Press for how long it holds."),
     ]
 
     def make_choice(
         action: ButtonAction, label: str, index: int, *, is_chosen: bool
     ) -> list[InlineKeyboardButton]:
         box = "✅" if is_chosen else "⬜"
-        return [_make_button(dialogue, action, f"{box} {_shorten(label)}", index=index)]
+        return [_make_button(dialogue, action, f"{box} {_shorten_label(label)}", index=index)]
 
     def make_duration_button(duration: GrantDuration) -> InlineKeyboardButton:
         index = list(GrantDuration).index(duration)
@@ -199,7 +204,7 @@ def _format_value(field: Field, value: object) -> str:
 def _style_value(field: Field, value: object) -> Rich:
     text = _format_value(field, value)
     if text.strip():
-        return style(_shorten(text, 200), "code")
+        return style(shorten(text, _MAX_CHANGED_VALUE_CHARS), "code")
     return plain("(empty)")
 
 
@@ -211,8 +216,8 @@ def _summarise_value(field: Field, value: object) -> str:
     return line
 
 
-def _shorten(text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
-    return shorten(text, max_chars)
+def _shorten_label(text: str) -> str:
+    return shorten(text, _MAX_LABEL_CHARS)
 
 
 def _make_save_button(dialogue: Dialogue) -> InlineKeyboardButton:

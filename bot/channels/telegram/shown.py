@@ -58,11 +58,11 @@ log = logger(__name__)
 class _PageKind(Enum):
     """The content of a page.
 
-    A page is stored with one number for its kind and round: for `OPEN` the round, which is not negative, for
-    another kind its value.
+    A page is stored with one number for its kind and round. For `OPEN` that is the round, which is not
+    negative; for another kind it is the value of the member.
     """
 
-    OPEN = 0  # the payload of an open proposal, in a round; this value itself is never stored
+    OPEN = 0  # the payload of an open proposal, in a round; this value is never stored
     ENDED = -1  # the payload, shown after the proposal ended: it keeps its buttons while a verb is offered
     MENU = -2  # the buttons behind *More*, without a payload
 
@@ -98,10 +98,10 @@ class _Page:
 
     @property
     def ref(self) -> TelegramPosted:
-        """The reference of the message. Only an ephemeral message names its person there.
+        """The reference of the message, which names the person only if the message is ephemeral.
 
-        A message that all see may count for one person: the last of a payload whose other messages were
-        ephemeral.
+        ``person`` may be set for a message that all see. It is the last of a payload whose other messages
+        were ephemeral, so only that person has seen everything.
         """
         receiver = self.person if self.message_id < 0 else None
         return TelegramPosted(self.chat_id, self.message_id, receiver)
@@ -221,8 +221,8 @@ class ShownCards:
     ) -> None:
         """Post a card, or turn ``message`` into a card, as a further copy that is kept up to date.
 
-        If the proposal changed while the card was on its way, the card is drawn again, unless it would show
-        the same: that is what its fingerprint tells.
+        If the proposal changed while the card was on its way, the card is drawn again. The fingerprint tells
+        if it would show the same; then it is not drawn.
         """
         message, is_outdated = await self._draw_copy(card, place, message)
         if not is_outdated:
@@ -269,9 +269,10 @@ class ShownCards:
     async def show_payload(
         self, card: Card, place: TelegramPlace, ephemeral: EphemeralTarget | None = None
     ) -> None:
-        """Post the payload with buttons below it. An earlier payload for the same person, or all, loses them.
+        """Post the payload with buttons below it.
 
-        With ``ephemeral`` it is for that person alone where Telegram can do that, else for all.
+        With ``ephemeral`` it is for that person alone where Telegram can do that, else for all. An earlier
+        payload for the same receiver loses its buttons.
         """
         person = ephemeral.user_id if ephemeral and self._transport.supports_ephemeral else None
 
@@ -312,9 +313,9 @@ class ShownCards:
         return any(page.ref == message for page in (*of_proposal.pages, *of_batch.pages))
 
     async def remove_outdated(self, card: Card, chat_id: int) -> None:
-        """Close the pages of a card that are outdated, and end the dialogues that are about an earlier round.
+        """Close the outdated pages of a card, and end the dialogues about an earlier round.
 
-        A dialogue (``dialogue.py``) is a form for one person; its message is replaced by a note.
+        A dialogue (``dialogue.py``) is a form for one person. Its message is replaced by a note.
         """
         await self._close_pages(card, chat_id, lambda page: page.is_outdated(card))
         key_prefix = make_key_prefix(chat_id)
@@ -368,7 +369,7 @@ class ShownCards:
                 await self._transport.edit_keyboard(page.ref, payload_buttons, urgency=Urgency.TEXT)
 
     async def _count_unseen(self, card: Card, chat_id: int) -> int:
-        """Return the number of cut cards in its group, except itself, whose payload was not shown to all."""
+        """Return the number of the group's other cards that are cut, and whose payload not all were shown."""
         if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
         others = [member for member in card.group.members if member != card.proposal_id]

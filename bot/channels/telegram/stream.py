@@ -50,9 +50,8 @@ class TelegramStream(StreamedMessage):
         self.place = place
         self.ended = False
         self._draft_id = _make_draft_id(begun_at)
-        self._preview_message: TelegramPosted | None = (
-            None  # the message in a group that shows the unfinished text
-        )
+        self._preview_message: TelegramPosted | None = None
+        """The message in a group that shows the unfinished text."""
         self._sends_previews = True  # False once Telegram refused a draft
         self._typing = asyncio.create_task(self._show_typing())
 
@@ -130,10 +129,10 @@ def _make_draft_id(begun_at: datetime) -> int:
 
 
 def find_begin_time(draft_id: int) -> datetime | None:
-    """Return a time shortly after the answer of a draft began, at most a second later.
+    """Return a time at most a second after the answer of a draft began; None for an id that no draft has.
 
     When a person stops a draft, Telegram sends its id alone. The time tells Nod to stop that answer and no
-    later one. None if Nod gives no draft such an id.
+    later one.
     """
     if not 0 < draft_id <= _MAX_DRAFT_ID:
         return None
@@ -141,10 +140,10 @@ def find_begin_time(draft_id: int) -> datetime | None:
 
 
 def _keep_end(text: str) -> str:
-    """Return the end of a long text, of which a preview shows the last message alone.
+    """Return the end of a long text: a preview shows only its last message.
 
-    The end is less than two messages long. It starts at the first line that begins in it, if one does. If it
-    begins in a code block, the block is opened again.
+    The end is less than two messages long, and starts at the beginning of a line, if it has one. If it starts
+    in a code block, the block is opened again.
     """
     skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
     start = text.find("\n", skipped) + 1 if skipped else 0
@@ -165,6 +164,6 @@ def _render_with_gap(text: str) -> Rich:
 
 
 def _add_mark(rich: Rich) -> Rich:
-    """Return the text with the mark of an unfinished one, if both fit a message."""
+    """Return the text with the mark of an unfinished text, or without it if both don't fit a message."""
     marked = rich + Rich(_WRITING_MARK)
     return marked if marked.fits else rich

@@ -183,12 +183,13 @@ class Transport:
     ) -> TelegramPosted:
         """Send a text in as many messages as it needs, with the markup under the last message.
 
-        Returns the last message. All messages reply to the message ``reply_to`` or ``below``, of which at
-        most one is given. If the message ``reply_to`` is gone, they are sent all the same; if ``below`` is
-        gone, CopyGone is raised. With ``ephemeral`` they are for that person alone, if Telegram allows it,
-        else for all.
+        Returns the last message.
+
+        - ``reply_to``: the message to which all reply; if it is gone, they are sent all the same
+        - ``below``: the same, but CopyGone is raised if it is gone; not together with ``reply_to``
+        - ``ephemeral``: they are for that person alone if Telegram allows it, else for all
         """
-        reply = _reply_to(reply_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
+        reply = _make_reply(reply_to, may_be_gone=True) or _make_reply(below, may_be_gone=False)
         pieces = split(rich) or [Rich("…")]
         for piece in pieces[:-1]:
             text = _OutgoingText(place, piece, None, reply, urgency)
@@ -244,7 +245,7 @@ class Transport:
         return await self._with_fallbacks(text.rich, text.markup, send)
 
     async def _post(self, send: SendMessage, ephemeral: EphemeralTarget | None) -> TelegramPosted:
-        """Send an ephemeral message if that is asked for and Telegram takes it, else a message to all."""
+        """Send an ephemeral message to the target; without one, or if Telegram refuses, a message to all."""
         with translate_errors():
             posted = None
             if ephemeral is not None:
@@ -254,8 +255,8 @@ class Transport:
     async def _try_ephemeral(self, send: SendMessage, ephemeral: EphemeralTarget) -> TelegramPosted | None:
         """Send an ephemeral message. Returns None if the server refuses.
 
-        An older server ignores the parameters and sends the message to all. It is returned, and from then on
-        `supports_ephemeral` is False.
+        An older server ignores the parameters and sends the message to all. That message is returned, and
+        `supports_ephemeral` is False from then on.
         """
         if not self.supports_ephemeral:
             return None
@@ -400,7 +401,7 @@ class Transport:
     async def _change_in_place(self, ref: TelegramPosted) -> AsyncIterator[None]:
         """Translate the errors of a change in the block; raise CopyGone if the message's chat has a new id.
 
-        A message has its number only at the chat's old id. At the new id it is the number of another message.
+        The chat's old messages have their numbers only at its old id. At the new id, others have them.
         """
         if self.moves.has_moved(ref.chat_id):
             raise CopyGone(_STAYED_BEHIND_TEXT)
@@ -519,7 +520,7 @@ def _without_links(markup: Markup) -> Markup:
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-def _reply_to(message_id: int | None, *, may_be_gone: bool) -> ReplyParameters | None:
+def _make_reply(message_id: int | None, *, may_be_gone: bool) -> ReplyParameters | None:
     """Return the parameters of a reply to a message; None for no message.
 
     None also for 0, which is the ``message_id`` of all ephemeral messages.
