@@ -53,17 +53,18 @@ class StreamedMessage(ABC):
     async def send(self, event: TurnEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._text, self._activity, self._progress = self._text + text, "", ""
+                self._text += text
+                self._set_activity("")
             case TextRestarted():
                 self._text = ""
             case Waited(words=words):
-                self._activity, self._progress = words, ""
+                self._set_activity(words)
             case ToolStarted(summary=summary):
-                self._activity, self._progress = summary, ""
+                self._set_activity(summary)
             case ToolProgress(words=words):
                 self._progress = f" ({words})"
             case ToolFinished():
-                self._activity = self._progress = ""
+                self._set_activity("")
             case TurnEnded(ending=Ending.STOPPED):
                 return await self.finish(self._text, f"⏹ {STOPPED}")
             case TurnEnded(text=text):
@@ -78,6 +79,10 @@ class StreamedMessage(ABC):
         except ChannelError as error:  # only the final text must arrive
             log.info("preview refused", why=error.message)
         return None
+
+    def _set_activity(self, activity: str) -> None:
+        self._activity = activity
+        self._progress = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +100,14 @@ class FullText:
 
 
 def limit_posts(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """Return the posts of a text; of more than `MAX_POSTS` only the first, and the full text as a file."""
+    """Return the posts of a text; if more than `MAX_POSTS`, only the first and the full text as a file."""
     if len(posts) <= MAX_POSTS:
         return posts
     return [posts[0], FullText(text, note)]
 
 
 async def post_each(posts: Sequence[T], arrived_count: int, post: Callable[[T], Awaitable[object]]) -> None:
-    """Post one after the other, without the first ``arrived_count``, which arrived before.
+    """Post one after the other, except for the first ``arrived_count``, which have arrived already.
 
     Raises the ChannelError of a refusal. Its attribute ``arrived`` is the number of posts that have arrived.
     """

@@ -1,9 +1,8 @@
 """Tables of CommonMark (GFM) for platforms that show none: as columns in a code block, or row by row. Pure.
 
-`lay_out_tables` parses the text with markdown-it, whose rule for tables also notes where each table is
-(`_parse_and_note_place`), and replaces the tables in the text. Each cell keeps all of its text, with the
-address of each link. The parser is slow on hostile texts, so its work is bounded (`limit_brackets`,
-`has_too_many_columns`).
+`lay_out_tables` parses the text with markdown-it, and replaces the tables in it. Each cell keeps all of its
+text, with the address of each link. A rule of the parser, `_parse_and_note_place`, finds where each table is.
+The parser is slow on hostile texts, so its work is bounded (`limit_brackets`, `has_too_many_columns`).
 """
 
 import re
@@ -22,7 +21,7 @@ from bot.domain.direction import isolate_lines
 
 MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
-MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to the columns of the head
+MAX_COLUMNS = 40  # more than anyone reads; the parser fills up each row to the number of columns
 _BAR = re.compile(r"(?<!\\)\|")  # a bar between two cells, which no backslash escapes
 _SEPARATOR = " | "
 _RULE_CHARS = "|:- \t"  # the rule below a table's head
@@ -75,22 +74,22 @@ def lay_out_tables(markdown: str) -> str:
     text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts lines
     pieces = []
     done = 0
-    for found_table in _find_tables(_PARSER.parse(text)):
-        line_start = text.rfind("\n", 0, found_table.start) + 1
+    for table in _find_tables(_PARSER.parse(text)):
+        line_start = text.rfind("\n", 0, table.start) + 1
         # the marks of a quote are repeated at each line; the rest, such as a list's number, becomes spaces
-        margin = re.sub(r"[^> \t]", " ", text[line_start : found_table.start])
-        lines = f"\n{margin}".join(_format_table(found_table))
-        pieces += [text[done : found_table.start], lines]
-        done = found_table.end
+        margin = re.sub(r"[^> \t]", " ", text[line_start : table.start])
+        lines = f"\n{margin}".join(_format_table(table))
+        pieces += [text[done : table.start], lines]
+        done = table.end
     return "".join([*pieces, text[done:]])
 
 
 def _parse_and_note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
     """Read a table by the parser's own rule, and store its place in the text with its first token.
 
-    This is a rule of the parser itself: ``start`` and ``end`` are lines, and with ``silent`` it only tells if
-    a table begins there. A table with a row of more cells than columns counts as no table: the parser would
-    drop the cells.
+    It is called as a rule of the parser: ``start`` and ``end`` are lines, and with ``silent`` it only tells
+    if a table begins there. A table with a row of more cells than columns is left as it is written, since the
+    parser would drop the cells.
     """
     first = len(state.tokens)
     if not read_table(state, start, end, silent):

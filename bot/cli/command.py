@@ -50,12 +50,12 @@ class SharedOptions:
         return default_level
 
 
-_CHOSEN: ContextVar[SharedOptions] = ContextVar("chosen")
+_SHARED_OPTIONS: ContextVar[SharedOptions] = ContextVar("chosen")
 
 
 def get_shared_options() -> SharedOptions:
     """Return the shared options of this call; the defaults outside a call."""
-    return _CHOSEN.get(SharedOptions())
+    return _SHARED_OPTIONS.get(SharedOptions())
 
 
 def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
@@ -66,7 +66,7 @@ def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: 
     """
     is_nod_group = context.parent is None
     if value or is_nod_group:
-        _CHOSEN.set(replace(get_shared_options(), **{str(parameter.name): value}))
+        _SHARED_OPTIONS.set(replace(get_shared_options(), **{str(parameter.name): value}))
 
 
 def shared_options(
@@ -91,7 +91,10 @@ def shared_options(
         bool, typer.Option("-v", "--verbose", help="Log more.", callback=_note_option)
     ] = False,
 ) -> None:
-    """Do nothing: only the signature is used, by `with_shared_options`, and by groups without a callback."""
+    """Do nothing. The signature is what counts.
+
+    `with_shared_options` adds it to commands; groups without a callback of their own have this function.
+    """
 
 
 @contextlib.contextmanager
@@ -190,8 +193,8 @@ class LazyGroup(TyperGroup):
 def open_standard_files() -> None:
     """Open the null device for each standard file that is closed.
 
-    Otherwise the database file would get the number of a closed one, and what is printed would be written
-    into the database.
+    Otherwise the database file could get the number of a closed one, such as stdout, and what is printed
+    would be written into the database.
     """
     for number in (0, 1, 2):
         try:

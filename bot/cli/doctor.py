@@ -69,7 +69,8 @@ app = typer.Typer()
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
-_MAX_NAMED = 5  # the tools that one finding names
+_MIN_SIMILARITY = 0.85  # of a variable's name and a setting's, to take it for a misspelling
+_MAX_NAMED = 5  # the tools or places that one finding names
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
@@ -263,7 +264,7 @@ def _check_names() -> Iterator[Finding]:
     # Kubernetes sets variables such as NOD_PORT_80_TCP for a service called "nod": they are no settings
     set_by_people = {name for name, value in variables.items() if not is_set_by_cluster(name, value or "")}
     for name in sorted(set_by_people - known):
-        similar = difflib.get_close_matches(name, known, 1, cutoff=0.85)
+        similar = difflib.get_close_matches(name, known, 1, cutoff=_MIN_SIMILARITY)
         if similar or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
             hint = f"did you mean {similar[0]}?" if similar else ".env.example has every setting"
             yield fail(f"setting {name}", f"there is no such setting; {hint}")
@@ -277,7 +278,8 @@ def _check_file_modes(settings: Settings) -> Iterator[Finding]:
     for path in paths:
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             yield fail(f"file {path}", f"others on this machine can read it. Run: chmod 600 {path}")
-    if os.geteuid() == 0:
+    is_root = os.geteuid() == 0
+    if is_root:
         yield warn("account root", "Nod needs no root rights. Run it as a user of its own.")
 
 
@@ -388,7 +390,8 @@ def check_admins(settings: Settings) -> Finding:
 
 
 def _count_tokens(settings: Settings) -> Finding:
-    configured, issued = len(settings.names_by_token), len(_list_token_names(settings))
+    configured = len(settings.names_by_token)
+    issued = len(_list_token_names(settings))
     if not issued and not configured:
         return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
     return ok("tokens", f"{configured} in NOD_HTTP_TOKENS, {issued} made with nod token new")
@@ -471,18 +474,18 @@ async def _check_docker(url: str | None) -> list[Finding]:
     return [ok(f"Docker at {url}")]
 
 
-async def _check_servers(mcp: Servers, settings: Settings) -> list[Finding]:
+async def _check_servers(servers: Servers, settings: Settings) -> list[Finding]:
     """Check the MCP servers, started as for a turn and stopped again."""
     try:
-        await mcp.start_and_wait(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
-        tools = await mcp.tools()
+        await servers.start_and_wait(SETTLE_SECONDS)  # until each server is up or has failed
+        tools = await servers.tools()
         findings = []
-        for server in await mcp.status():
+        for server in await servers.status():
             server_tools = [tool for tool in tools if tool.group == server.group]
             findings.append(_describe_server(server, server_tools, settings))
         return [*findings, *_check_tool_count(tools)]
     finally:
-        await mcp.stop()
+        await servers.stop()
 
 
 def _check_tool_count(tools: Sequence[Tool]) -> Iterator[Finding]:
@@ -531,18 +534,18 @@ def _check_prices(settings: Settings) -> Iterator[Finding]:
 
 
 async def check_models(settings: Settings) -> list[Finding]:
-    """Check the models, and the rules that name a missing one."""
+    """Check the models that answer or transcribe, and the rules that name a missing one."""
     try:
-        # hearing models transcribe recordings, and can't answer
-        named, hearing = settings.list_answering_models(), settings.list_transcription_models()
+        answering = settings.list_answering_models()
+        transcribing = settings.list_transcription_models()
     except SettingsError as error:
         return [make_fault(error.message)]
-    if not named and hearing:
+    if not answering and transcribing:
         return [warn("model", ONLY_TRANSCRIPTION_NOTICE)]
-    if not named:
+    if not answering:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
-    names = {model.name for model in named}
-    findings = list(await asyncio.gather(*map(_check_model, [*named, *hearing])))
+    names = {model.name for model in answering}
+    findings = list(await asyncio.gather(*map(_check_model, [*answering, *transcribing])))
     for rule in _load_rulebook(settings).list_about(Subject.MODEL):
         if rule.value not in names:
             words = f"no model is called {rule.value}. Nod can't answer there"

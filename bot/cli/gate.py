@@ -46,8 +46,8 @@ async def open_tools(
         for server in await mcp_servers.status():
             if server.trouble and all_now:
                 why = f"the MCP server {server.name} is unavailable ({server.trouble})"
-                said = f"; it said: {server.said}" if server.said else ""
-                print(redact_line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
+                stderr_text = f"; it said: {server.said}" if server.said else ""
+                print(redact_line(f"nod: {why}; without its tools{stderr_text}"), file=sys.stderr)
             elif server.left_out and all_now:
                 print(redact_line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
         yield registry

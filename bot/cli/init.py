@@ -103,7 +103,7 @@ def init() -> None:
     if _ENV_FILE.exists() and not _confirm(f"There is a {_ENV_FILE} here. Replace it?"):
         raise NodError(f"{_ENV_FILE} was not changed. nod doctor checks it.")
     print("Five questions. Press Enter to take the value in brackets. Ctrl+C stops and writes nothing.")
-    answers = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
+    answers = {"NOD_WEBHOOK_SECRET": _make_webhook_secret()}
     for number, step in enumerate(_STEPS, start=1):
         print(f"\n{number} of {len(_STEPS)}")
         answers |= _ask_until_it_works(step, answers)
@@ -111,12 +111,12 @@ def init() -> None:
     print(f"\nWrote {_ENV_FILE}. Only you can read it. Next: nod run")
 
 
-def _webhook_secret() -> str:
+def _make_webhook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
-    """Ask one question until its answer works, or the person keeps an answer that does not."""
+    """Ask one question until its answer works, or until the person keeps an answer that does not."""
     while True:
         answer = step.ask()
         findings = _try_answers(step.try_out, answers | answer)
@@ -128,10 +128,10 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers) -> list[Finding]:
-    """Return the faults in the answers' own values; without any, what ``try_out`` finds with them.
+    """Return the faults in the values of the answers. If there are none, return what ``try_out`` finds.
 
-    Nothing is tried, and nothing returned, if only settings from the environment are at fault: ``nod doctor``
-    names these.
+    If only settings of the environment have faults, nothing is tried and nothing is returned: ``nod doctor``
+    names these faults.
     """
     settings, faults = Settings.inspect(_env_file=None, **answers)
     findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
@@ -141,6 +141,7 @@ def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers)
 
 
 def _ask_text(words: str, default: str | None = "", *, secret: bool = False) -> str:
+    """Ask for a text, with ``default`` for an empty answer; None: an answer is required."""
     hidden = secret and sys.stdin.isatty()
     answer: str = typer.prompt(words, default=default, hide_input=hidden, show_default=bool(default))
     return answer.strip()
@@ -168,8 +169,9 @@ def _ask_model() -> Answers:
     if not address:
         return {}
     answers: Answers = {}
-    if address.lower() != "openai":
-        answers = {"OPENAI_BASE_URL": address}
+    is_openai = address.lower() == "openai"
+    if not is_openai:
+        answers["OPENAI_BASE_URL"] = address
         fault = _find_address_fault(answers)
         if fault is not None:
             print(f"  {doctor.format_finding(fault)}")

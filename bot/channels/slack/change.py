@@ -22,7 +22,7 @@ _MIN_VALUE_UNITS = 100
 _FIELD_NAME_UNITS = 60
 _SUBJECT_UNITS = 300  # the subject of a row
 _BATCH_UNITS = 6000  # room for all rows of a batch together
-_MAX_VALUE_PART = 4  # a value of a row takes at most this part, a quarter, of the room for all rows
+_MAX_ROW_VALUE_SHARE = 4  # a value of a row takes at most 1/4 of the room for all rows
 
 
 class Excerpt(NamedTuple):
@@ -63,7 +63,8 @@ def _find_room_per_value(value_count: int) -> int:
 def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
     """Return a numbered list of steps, each with its tools."""
     room = _find_room_per_value(len(plan_lines))
-    lines, is_cut = [], False
+    lines: list[RichLine] = []
+    is_cut = False
     for plan_line in plan_lines:
         words, are_words_cut = text.cut(plan_line.text, room)
         mark, is_mark_cut = text.cut(plan_line.mark, room)
@@ -85,7 +86,8 @@ def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first:
     A row has its subject, and its differences or its outcome.
     """
     lines: list[RichLine] = []
-    used_units, is_cut = 0, False
+    used_units = 0
+    is_cut = False
     for position, row in enumerate(rows):
         excerpt = _render_row(first + position, row, room)
         used_units += sum(line.width for line in excerpt.lines)
@@ -106,7 +108,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
         return Excerpt([RichLine((*head, TextRun(fault)))], is_cut)
     below: list[RichLine] = []
     for field in row.fields:
-        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _MAX_VALUE_PART))
+        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _MAX_ROW_VALUE_SHARE))
         is_cut = is_cut or excerpt.is_cut
         if len(excerpt.lines) == 1:
             head += [TextRun(" · "), *excerpt.lines[0].runs]
@@ -130,7 +132,7 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     if _fits_inline(old) and _fits_inline(new):
         return Excerpt([RichLine((label, *_write_inline(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
-    if difference is not None:  # made of the full values, so it does not matter that they were cut above
+    if difference is not None:  # it is made of the full values, so the cuts of the values don't count
         shown, is_difference_cut = cut_for_display(difference, 2 * room)
         lines = [RichLine((label,)), RichLine((TextRun(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
@@ -144,6 +146,7 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
 
 
 def _cut_value(value: str | None, room: int) -> tuple[str | None, bool]:
+    """Cut a value as `text.cut` does; None stays None, and is not cut."""
     if value is None:
         return None, False
     return text.cut(value, room)

@@ -5,9 +5,9 @@ set, otherwise by routes of the bot's own server. Events and commands go to ``in
 to ``presses.py``. ``stream.py`` shows a turn, ``card.py`` renders cards, and ``workspaces.py`` knows the
 workspaces where Nod is installed.
 
-Slack may refuse a message for its contents, so a message has several forms, the best first and the plainest
-last: the first that Slack takes is posted. If a call got no answer, its message may have been posted all the
-same. So it is looked for by its key before it is posted again (`SlackChannel._post_once`).
+Slack may refuse a message for its contents. So a message has several forms, the best first, and the first
+that Slack takes is posted. If a call got no answer, its message may have been posted all the same. So it is
+looked for by its key before it is posted again (`SlackChannel._post_once`).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Forms: a tool's fields as inputs of a modal, and reading the submitted modal back into arguments.
+"""Forms: a tool's fields as inputs of a modal, and the submitted modal read back into arguments.
 
 A value that a modal can't hold (beyond 3,000 characters, or in too many fields) stays as it is.
 """
@@ -16,12 +16,15 @@ from bot.domain.people import Actor
 from bot.domain.value_text import speak_value
 
 _LINE_CHARS = 80  # a longer text gets an input of several lines
+_MAX_LABEL_UNITS = 100  # the name of a field in a remark
+_MAX_REMARK_UNITS = 300
+_MAX_HINT_UNITS = 500
 
 
 def make_inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Return an input for each field, or a remark for one whose value can't be edited."""
     input_blocks = []
-    for block_id, field in _number_fields(fields):
+    for block_id, field in _with_block_ids(fields):
         if _is_editable(field):
             input_blocks.append(_make_input(block_id, field, team))
         else:
@@ -31,10 +34,10 @@ def make_inputs(fields: Sequence[Field], team: str) -> list[Block]:
 
 def find_block_ids(fields: Sequence[Field]) -> dict[str, str]:
     """Return the id of each field's input block, by the field's name."""
-    return {field.name: block_id for block_id, field in _number_fields(fields) if _is_editable(field)}
+    return {field.name: block_id for block_id, field in _with_block_ids(fields) if _is_editable(field)}
 
 
-def _number_fields(fields: Sequence[Field]) -> list[tuple[str, Field]]:
+def _with_block_ids(fields: Sequence[Field]) -> list[tuple[str, Field]]:
     """Return each field with the id of its block."""
     return [(f"field-{number}", field) for number, field in enumerate(fields)]
 
@@ -44,8 +47,9 @@ def _is_editable(field: Field) -> bool:
 
 
 def _make_too_long_remark(block_id: str, field: Field) -> Block:
-    words = f"{text.cut(field.label, 100)[0]}: too long to edit in Slack. It stays as it is."
-    return {"type": "context", "block_id": block_id, "elements": [plain(words, 300)]}
+    label, _ = text.cut(field.label, _MAX_LABEL_UNITS)
+    words = f"{label}: too long to edit in Slack. It stays as it is."
+    return {"type": "context", "block_id": block_id, "elements": [plain(words, _MAX_REMARK_UNITS)]}
 
 
 def _make_input(block_id: str, field: Field, team: str) -> Block:
@@ -54,7 +58,7 @@ def _make_input(block_id: str, field: Field, team: str) -> Block:
     block = blocks.input_block(block_id, field.label, _make_element(field, team), optional=may_be_left_empty)
     hint = _write_hint(field)
     if hint:
-        block["hint"] = plain(hint, 500)
+        block["hint"] = plain(hint, _MAX_HINT_UNITS)
     return block
 
 
@@ -153,7 +157,7 @@ def read_form(
     values that it could not show stay as they are.
     """
     entries = {}  # what was entered, by the field's name
-    for block_id, field in _number_fields(fields):
+    for block_id, field in _with_block_ids(fields):
         if block_id in state:
             entries[field.name] = state[block_id].get(VALUE) or {}
     shown_fields = [field for field in fields if field.name in entries]
@@ -161,9 +165,9 @@ def read_form(
 
 
 def _read_value(field: Field, entry: Mapping[str, Any], team: str) -> Any:
-    """Return the entered value, None for nothing.
+    """Return the entered value; None if nothing was entered.
 
-    Raises BadAnswer, of `Field.read`, with words for the person.
+    Raises BadAnswer, an error of `Field.read`, with words for the person.
     """
     chosen = entry.get("selected_option") or {}
     match field.shape:

@@ -15,8 +15,8 @@ def list_installation_ids(body: Mapping[str, Any]) -> list[str]:
     """List the ids of the installations that a signed request may be for, the most reliable first.
 
     For an event these are only the ids in ``authorizations``. For other requests the ids in the view (a modal
-    or App Home) come first. The ids at the top level come last: in a press and a submitted modal they may be
-    ids of the person's own workspace.
+    or App Home) come first. The ids at the top level come last: for a press or a submitted modal they may be
+    those of the person's own workspace.
     """
     authorization = _first_mapping(body.get("authorizations"))
     if authorization:

@@ -1,8 +1,8 @@
 """Posts in Slack outside of a turn: ephemeral messages, files, and the search for lost posts.
 
-An ephemeral message is one that a single person in a channel sees. If Slack did not answer a call, its
-message may have been posted all the same: it is lost. `find_post` looks for a lost message by the mark in its
-metadata, `close_stream` for a lost stream, which has no mark.
+An ephemeral message is one that a single person in a channel sees. A post is *lost* if Slack did not answer
+the call: it may exist, and Nod does not know its id. `find_post` looks for a lost message by its metadata. A
+lost stream has no metadata; `close_stream` looks for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_CALL_SECONDS = 5.0  # the time for an ephemeral message
+_MAX_EPHEMERAL_SECONDS = 5.0  # for posting an ephemeral message
 _MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and Nod's
 _SEARCHED_MESSAGES = 200  # the messages among which a lost post is looked for
 _MAX_TRIED_MESSAGES = 3  # so many of the newest messages are tried as the lost stream
@@ -36,10 +36,10 @@ async def tell_person(
     team: str = "",
     link: LinkButton | None = None,
 ) -> None:
-    """Tell ``user`` alone, by an ephemeral message in a place.
+    """Send a text to one person alone, as an ephemeral message in a place.
 
-    Without a place, or where Slack refuses the ephemeral message, it is a direct message. ``team``: the
-    workspace, needed only without a place.
+    Without a place, or where Slack refuses the ephemeral message, it is a direct message. ``user``: the id of
+    the person. ``team``: the workspace, needed only without a place.
     """
     if place:
         team = place.team
@@ -60,7 +60,7 @@ async def _post_ephemeral(
     """Post a message that one person sees. Return False if Slack refused it, or did not answer in time."""
     target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
     try:
-        async with limit_time(_CALL_SECONDS):
+        async with limit_time(_MAX_EPHEMERAL_SECONDS):
             try:
                 await client.chat_postEphemeral(text=fallback_text, blocks=shown, **target)  # type: ignore[arg-type]
             except SlackApiError as error:
@@ -135,13 +135,14 @@ def make_search_metadata(key: str) -> dict[str, Any]:
 async def find_post(
     workspaces: Workspaces, place: SlackPlace, key: str, since: datetime
 ) -> SlackPosted | None:
-    """Return Nod's post with the mark of ``key`` in a place, from the time ``since`` on; None without one.
+    """Return Nod's post with the metadata of ``key`` in a place, from ``since`` on; None without one.
 
     Raises the client's errors if Slack can't be reached.
     """
+    wanted = make_search_metadata(key)
     channel, posts = await _list_own_posts(workspaces, place, since)
     for message in posts:
-        if message.get("metadata") == make_search_metadata(key):
+        if message.get("metadata") == wanted:
             return SlackPosted(place.team, channel, str(message["ts"]))
     return None
 
@@ -169,7 +170,7 @@ async def _list_own_posts(
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Return the channel of a place, and Nod's posts there after ``since``, oldest first.
 
-    The posts are empty if Nod may not read there.
+    There are no posts if Nod may not read there.
     """
     client = await workspaces.client(place.team)
     bot_user = await workspaces.bot_user(place.team)

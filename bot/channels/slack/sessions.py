@@ -51,16 +51,16 @@ class Sessions:
         self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
     def set_processing(self, place: SlackPlace, title: str = "") -> None:
-        """Set in the background that a turn runs, unless Slack shows it already or is just being told.
+        """Set the status PROCESSING in the background, unless it is set or a call that sets it is under way.
 
         This ends the retries of the last status of an earlier turn.
         """
         call = self._calls.get(place)
         if call is None:
-            is_known = place in self._processing
+            is_set = place in self._processing
         else:
-            is_known = call.status is Status.PROCESSING
-        if not is_known:
+            is_set = call.status is Status.PROCESSING
+        if not is_set:
             self._start(place, Status.PROCESSING, title, ())
 
     async def end_pending_call(self, place: SlackPlace) -> None:
@@ -85,6 +85,7 @@ class Sessions:
     def _start(
         self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
     ) -> "asyncio.Task[None]":
+        """Start to set a status, after the call under way. ``pauses``: before each new try, in seconds."""
         earlier = self._calls.get(place)
         task = asyncio.create_task(self._set_with_retries(place, status, title, pauses, earlier))
         self._calls[place] = _Call(status, task)

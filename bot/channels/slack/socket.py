@@ -1,9 +1,9 @@
 """The two ways in which Slack's requests arrive: Socket Mode, and signed HTTP.
 
 Socket Mode is one websocket, whose address Slack gives for each connection. The SDK replaces a connection
-that is lost. It would also retry the first connection without end, whatever Slack answers. So `Socket` opens
-the first connection itself: a refused token must be told apart from a Slack that cannot be reached. For HTTP
-there are the checks of a request, `is_signed` and `is_readable`.
+that is lost. It would also retry the first connection without end, even if Slack refuses the token. So
+`Socket` opens the first connection itself. For HTTP there are the checks of a request, `is_signed` and
+`is_readable`.
 """
 
 import asyncio

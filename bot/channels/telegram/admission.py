@@ -30,7 +30,7 @@ from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
 
-_REQUEST_PREFIX = "pair:"  # the key of a stranger's stored state is this word and their id
+_REQUEST_PREFIX = "pair:"  # the stranger's id follows: the key of their stored state
 
 log = logger(__name__)
 
@@ -136,9 +136,9 @@ class Admission:
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
-        """Let someone in or keep them out, as an admin pressed. Return the answer to the press.
+        """Let a stranger in or keep them out, as an admin pressed. Return the answer to the press.
 
-        ``tell`` sends an answer at any time. The returned answer counts only if ``tell`` was not called.
+        ``tell`` sends an answer before slow calls. If it was called, the returned answer is not sent.
         """
         if admin.id not in self.allow_list.admins:
             return "Only an admin may let people in."

@@ -5,8 +5,8 @@ Telegram posts each to `WEBHOOK` on the bot's own server. Either way an update i
 acknowledged (``mailbox.py``). Then it goes to ``inbound.py`` (messages) or ``presses.py`` (buttons). The rest
 of `TelegramChannel` is what Nod's delivery calls: posts, cards, files and streams, sent by ``transport.py``.
 
-An address names a chat by the id by which Nod first knew it, a `TelegramPlace` by its id of today: `Moves`
-translates. A reference (``ref``) names a posted message as ``chat/message``.
+A group may get a new id. An address has the id by which Nod first knew the chat, a `TelegramPlace` the
+current one; `Moves` translates. A reference (``ref``) names a posted message as ``chat/message``.
 """
 
 import asyncio

@@ -105,10 +105,10 @@ class TypedCommand:
 
     @property
     def is_confidential(self) -> bool:
-        """True if the answer goes to the person's private chat. Raises KeyError if it is not known.
+        """True if the answer goes to the person's private chat. Raises KeyError for an unknown command.
 
-        So do the answers to commands for admins or deciders, and to those that groups don't have in their
-        menu. The command ``cancel`` is in the menu of groups and for deciders, so it is answered in private.
+        That is so for the commands of admins and deciders, and for those that are not in the menu of groups.
+        The command ``cancel`` is in that menu, but for deciders, so it is confidential, too.
         """
         entry = _BY_NAME[self.name]
         return entry.for_admins or entry.for_deciders or not entry.in_groups

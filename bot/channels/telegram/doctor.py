@@ -15,7 +15,7 @@ from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
 
-_MANY_PENDING = 50  # the doctor mentions so many updates that wait at Telegram
+_MANY_PENDING_UPDATES = 50  # with more of them waiting at Telegram, the doctor mentions it
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
@@ -96,7 +96,7 @@ def _check_webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
     if state.url and state.last_error_message:
         fix = f"Telegram could not deliver: {state.last_error_message}. Check that NOD_PUBLIC_URL leads here."
         findings.append(fail("Telegram webhook delivery", fix))
-    if state.pending_update_count > _MANY_PENDING:
+    if state.pending_update_count > _MANY_PENDING_UPDATES:
         fix = "They are handled once Nod runs."
         findings.append(ok(f"Telegram: {state.pending_update_count} updates wait", fix))
     return findings

@@ -1,10 +1,12 @@
 """CommonMark as Telegram shows it: `from_markdown` turns an answer into text with entities.
 
 A parser splits the text into tokens, such as ``paragraph_open``; `_Writer` writes their text and notes the
-offsets of styles and links. Tables are laid out before (``bot/channels/tables.py``). Model text is hostile.
-Pictures and links into the app itself lose their target, because both can carry data away; their text stays.
-Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references,
-addresses that become no link, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
+offsets of styles and links. Tables are laid out before (``bot/channels/tables.py``).
+
+The text of a model is hostile. Pictures and links into the app itself lose their target, because both can
+carry data away; their text stays. Nothing else that was written is hidden. Tags, formulas, spoilers, titles,
+definitions of references and addresses that become no link stay as text. So do blocks that are nested more
+than `DEEPEST_LEVEL` deep.
 """
 
 import re
@@ -36,7 +38,8 @@ _PICTURE = "▣"
 _RULE = "—" * 8
 _BULLET = "•"
 _INDENT = "  "
-_OPEN_TASK, _DONE_TASK = "☐", "☑"
+_OPEN_TASK = "☐"
+_DONE_TASK = "☑"
 _CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of an item that is a task
 _AUTOLINK = "auto"  # `Token.info` of a link whose text is its address: <https://example.org>
 _INTO_THE_APP = re.compile(r"(?:tg|ton|tonsite):", re.IGNORECASE)
@@ -54,8 +57,7 @@ def from_markdown(markdown: str) -> Rich:
 
     Where the result would be much longer than the text, or have too many entities, it is the text as written.
     """
-    without_halves = fix_surrogates_and_line_ends(markdown)  # of characters that UTF-16 has as a pair
-    source = clean_prose(without_halves)
+    source = clean_prose(fix_surrogates_and_line_ends(markdown))
     as_written = Rich(break_app_links(source))
     if has_too_many_columns(source):
         return as_written
@@ -79,7 +81,8 @@ def from_markdown(markdown: str) -> Rich:
 def _keep_too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
     """Make one token of the blocks that are nested too deep; the parser itself would drop them.
 
-    A rule of the parser: it tells if it applies to the line ``start``. If ``silent``, it only tells that.
+    This is a rule of the parser: it returns True if it applies to the line ``start``. With ``silent`` it
+    makes no token.
     """
     if state.level < DEEPEST_LEVEL:
         return False

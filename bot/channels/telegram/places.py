@@ -113,11 +113,11 @@ class EphemeralTarget:
     @property
     def send_parameters(self) -> dict[str, Any]:
         """The parameters that make a send ephemeral (Bot API 10.3)."""
-        to: dict[str, Any] = {"receiver_user_id": self.user_id}
+        receiver: dict[str, Any] = {"receiver_user_id": self.user_id}
         if self.query_id is not None:
-            return {"ephemeral_message_parameters": {**to, "callback_query_id": self.query_id}}
+            return {"ephemeral_message_parameters": {**receiver, "callback_query_id": self.query_id}}
         reply = {"ephemeral_message_id": self.message_id}
-        return {"ephemeral_message_parameters": to, "reply_parameters": reply}
+        return {"ephemeral_message_parameters": receiver, "reply_parameters": reply}
 
 
 class Moves:
@@ -147,12 +147,12 @@ class Moves:
     def find_current_place(self, address: Address) -> TelegramPlace:
         """Return the current place of an address. Raises NotDeliverable if it is not a Telegram chat."""
         place = TelegramPlace.of(address)
-        now = self.find_current_chat_id(place.chat_id)
-        if now == place.chat_id:
+        current_id = self.find_current_chat_id(place.chat_id)
+        if current_id == place.chat_id:
             return place
-        return TelegramPlace(now, place.thread_id, home_id=place.chat_id)
+        return TelegramPlace(current_id, place.thread_id, home_id=place.chat_id)
 
     def make_incoming_place(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
         """Return the place of an incoming message."""
-        home = self.find_home_chat_id(chat_id)
-        return TelegramPlace(chat_id, thread_id, home_id=None if home == chat_id else home)
+        home_id = self.find_home_chat_id(chat_id)
+        return TelegramPlace(chat_id, thread_id, home_id=None if home_id == chat_id else home_id)

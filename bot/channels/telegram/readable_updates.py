@@ -1,7 +1,7 @@
 """Updates as Telegram sends them, checked one by one before the library reads them together.
 
-The library decodes a getUpdates answer in one go. One update that it cannot decode, such as one without a
-field that it demands, would keep all others from arriving for as long as Telegram stores it.
+The library decodes a getUpdates answer as a whole. If it can't decode one update, such as one without a
+required field, none of them arrives, as long as Telegram stores that update.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,8 @@ def make_decodable(raw: object) -> dict[str, Any] | None:
 class ReadableUpdates(BotRequests):
     """HTTP client for PTB's polls, which reads each update of an answer by itself.
 
-    ``heard_at`` is the time of Telegram's last good answer, by ``elapsed``; it answers a poll within seconds.
-    ``contested_at`` is when it last said that another program polls with the same token.
+    ``heard_at``: the time of Telegram's last good answer, by ``elapsed``; it answers each poll within
+    seconds. ``contested_at``: the time at which Telegram last said that another program polls with the token.
     """
 
     def __init__(self, elapsed: Callable[[], float]) -> None:

@@ -1,7 +1,7 @@
-"""Reads a message of Telegram: if it is for Nod, its text for the model, its author, its attachments.
+"""Reads a message of Telegram: whether it is for Nod, its text for the model, its author, its attachments.
 
-A message has a text or a caption, in which entities mark mentions and links by offset and length (in UTF-16
-units). It may reply to another message, or forward one. ``me`` is Nod's own account.
+A message has a text or a caption. Entities mark the mentions and links in it by offset and length, in UTF-16
+units. A message may reply to another message, or forward one. ``me`` is Nod's own account.
 """
 
 from telegram import (
@@ -127,8 +127,8 @@ def read_words(message: Message, me: User | None = None) -> str:
 def format_for_model(message: Message, words: str, me: User) -> str:
     """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
 
-    A note names an attachment that the model can't see, or that was forwarded. The text is empty if there are
-    neither words nor a note.
+    A note names an attachment that the model can't see, or that was forwarded. The text is empty without any
+    words or note.
     """
     attachment = describe_attachment(message)
     files = files_of(message)

@@ -77,7 +77,7 @@ class Rich:
 def plain(text: str) -> Rich:
     """Return unstyled text; characters that could disguise its meaning are shown as escapes.
 
-    Of a text from right to left, each part that others wrote gets its own direction
+    In a text from right to left, the parts that others wrote get their own direction
     (`isolate_foreign_parts`).
     """
     return Rich(isolate_foreign_parts(_make_visible(text)))
@@ -86,7 +86,7 @@ def plain(text: str) -> Rich:
 def style(text: str, *kinds: str) -> Rich:
     """Return a text with styles, which are left out for a blank text.
 
-    Text from right to left is put between marks of direction. A code block of it becomes a quote, where each
+    Text from right to left gets marks of direction. If it is a code block, it becomes a quote, in which each
     line can have its own direction.
     """
     shown = _make_visible(text)
@@ -132,7 +132,7 @@ def mention(actor: Actor) -> Rich:
 
 
 class TelegramTextBuilder(TextBuilder[Rich]):
-    """The `TextBuilder` of text with entities; a size is a number of UTF-16 units, and one of entities."""
+    """The `TextBuilder` of text with entities. A size is a pair: UTF-16 units, and entities."""
 
     folds = True
 
@@ -179,7 +179,9 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     table_head = Rich()  # the lines that name the columns of a cut table, to repeat in the next message
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))  # entities that begin later
     current: list[MessageEntity] = []  # entities that have begun, and may reach into the next message
-    done_chars = done_units = 0  # the sizes of the messages so far
+    # the sizes of the messages so far
+    done_chars = 0
+    done_units = 0
     while done_chars < len(rich.text):
         # look at as much as can fit, and one character more, with its entities
         room = units - table_head.units
