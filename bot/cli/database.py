@@ -62,7 +62,8 @@ def copy(
 ) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
     keys = load_settings().audit_keys
-    source_url, target_url = _parse_database(source), _parse_database(target)
+    source_url = _parse_database(source)
+    target_url = _parse_database(target)
     _require_stopped(source, source_url)
     _require_stopped(target, target_url)
     parsed_source = make_url(source_url)

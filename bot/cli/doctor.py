@@ -258,7 +258,7 @@ def _is_running(settings: Settings) -> bool:
 
 
 def _check_names() -> Iterator[Finding]:
-    """Report misspelt variables, which would silently have no effect."""
+    """Report misspelt settings of the environment and ``.env``, which would silently have no effect."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
     variables = {**dotenv_values(".env"), **os.environ}
     # Kubernetes sets variables such as NOD_PORT_80_TCP for a service called "nod": they are no settings
@@ -323,7 +323,8 @@ def _check_schema(name: str, engine: Engine) -> Finding:
     damage = migrations.find_schema_fault(engine)
     if damage:
         return fail(name, f"NOD_DATABASE_URL: {damage}")
-    current, newest = migrations.read_version(engine), migrations.find_newest_version()
+    current = migrations.read_version(engine)
+    newest = migrations.find_newest_version()
     if current == newest:
         return ok(name, f"schema {current}")
     if current is None:

@@ -239,7 +239,8 @@ class SlackChannel(Platform):
 
     async def _receive(self, request: Request) -> Response:
         """Handle a signed, readable request. Anyone can send others: they cost no work and no log line."""
-        secret, body = self._settings.slack_signing_secret, await request.body()
+        secret = self._settings.slack_signing_secret
+        body = await request.body()
         if secret is None or not is_signed(secret.get_secret_value(), body, request.headers):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         if not is_readable(body, request.headers.get("content-type", "")):
@@ -527,7 +528,8 @@ class SlackChannel(Platform):
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Post a reminder in the card's thread, with a link to it. Mention the people of this workspace."""
-        place, card = SlackPlace.of(address), SlackPosted.parse(ref)
+        place = SlackPlace.of(address)
+        card = SlackPosted.parse(ref)
         accounts = [account for account in map(user_of, people) if account is not None]
         mentions = " ".join(mention_of(user) for team, user in accounts if team == place.team)
         with translate_errors():

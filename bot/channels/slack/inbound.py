@@ -171,9 +171,13 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
     Slack also sends such an event when it adds the preview of a link.
     """
     event = body.get("event") or {}
-    edited, original = event.get("message") or {}, event.get("previous_message") or {}
+    edited = event.get("message") or {}
+    original = event.get("previous_message") or {}
     user, ts = original.get("user"), original.get("ts")
-    if not (user and ts and event.get("channel")) or user == bot_user or original.get("bot_id"):
+    if not (user and ts and event.get("channel")):
+        return None
+    is_by_program = user == bot_user or original.get("bot_id")
+    if is_by_program:
         return None
     # a deleted message that has replies is edited into a tombstone
     deleted = event.get("subtype") == "message_deleted" or edited.get("subtype") == "tombstone"
@@ -272,10 +276,7 @@ class Events:
             self._load_people(team, list_mentioned_users(message.text)),
         )
         names = {user: person.name for user, person in people.items()}
-        text = make_readable(message.text, names)
-        for author, shared_text in reversed(message.shared):
-            text = format_forwarded(author, make_readable(shared_text, {}), text)
-
+        text = _format_with_shared(message, names)
         earlier = EarlierMessages()
         if is_followed:  # the conversation has people's messages already
             earlier = await self._load_program_messages(message.place)
@@ -499,6 +500,14 @@ class Events:
 
     async def close(self) -> None:
         await self.background.close()
+
+
+def _format_with_shared(message: IncomingMessage, names: Mapping[str, str]) -> str:
+    """Return a message's text for the model, after the messages that the person passes on."""
+    text = make_readable(message.text, names)
+    for author, shared_text in reversed(message.shared):
+        text = format_forwarded(author, make_readable(shared_text, {}), text)
+    return text
 
 
 def _make_program_key(place: SlackPlace) -> str:

@@ -102,7 +102,8 @@ class Click:
     def of(cls, body: Mapping[str, Any], element: Mapping[str, Any], team: str) -> Self:
         """Parse a press of a button or menu. ``team``: the installation that the press is for."""
         action, value = _read_element(element)
-        channel, message = body.get("channel") or {}, body.get("message") or {}
+        channel = body.get("channel") or {}
+        message = body.get("message") or {}
         container = body.get("container") or {}
         channel_id = str(channel.get("id") or "")
         ts = message.get("ts") or container.get("message_ts")
@@ -221,10 +222,10 @@ class SlackPresses:
     async def _submit_choice(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Submit a choice button's words in the person's name, and return the reply for them."""
         actor = await self._load_actor(click)
-        address, private = place.address, place.private
-        reply = await self.inbox(
-            act_on_choice(choice, str(click.ref), actor, address, private=private, names=click.names)
+        message = act_on_choice(
+            choice, str(click.ref), actor, place.address, private=place.private, names=click.names
         )
+        reply = await self.inbox(message)
         refusal_text = format_choice_reply(reply)
         if refusal_text:
             return refusal_text

@@ -15,7 +15,10 @@ from bot.domain.attachments import Upload, describe_files
 MAX_ATTACHED = 10  # forwarded messages, alerts and previews of one message
 _MAX_DEPTH = 8  # blocks in blocks
 _MAX_INDENT = 8  # the levels of a list
-_MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000  # of one table
+# of one table
+_MAX_ROWS = 200
+_MAX_COLUMNS = 30
+_MAX_TABLE_CHARS = 20_000
 _AUTHOR_KEYS = ("author_name", "author_subname", "service_name", "username")  # of an attachment
 _CLIP_SUBTYPES = frozenset({"slack_audio", "slack_video"})  # of files that people record in Slack
 _PASTED_TABLE_KEYS = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"})
@@ -156,7 +159,8 @@ def _is_pasted_table(attachment: Mapping[str, Any]) -> bool:
 
 def _format_attachment(attachment: Mapping[str, Any]) -> str:
     """Return an attachment's text in the order in which Slack shows it, or its fallback if it has none."""
-    title, link = str(attachment.get("title") or ""), str(attachment.get("title_link") or "")
+    title = str(attachment.get("title") or "")
+    link = str(attachment.get("title_link") or "")
     if title and link and link not in title:
         title = f"{title} ({link})"
     text = str(attachment.get("text") or "")

@@ -368,7 +368,9 @@ class Workspaces(AsyncAuthorize):
         if client is None or client.token != workspace.token:
             client = make_client(self._settings, workspace.token, self._session)
             client.end_if_refused = partial(self._end_after_refusal, team)
-            client.waits, client.team, client.moves = self.waits, team, self.moves
+            client.waits = self.waits
+            client.team = team
+            client.moves = self.moves
             self._clients[team] = client
         return client
 

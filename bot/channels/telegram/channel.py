@@ -211,26 +211,27 @@ class TelegramChannel(Platform):
 
     def _make_handlers(self, inbox: Inbox, lookup: Lookup) -> None:
         dialogues = Dialogues(self._database, self._clock)
-        transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
-        dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
+        dialogue_runner = DialogueRunner(
+            dialogues, self._transport, inbox, lookup, self._shown_cards, self._clock
+        )
         self._inbound = Inbound(
-            transport,
-            admission,
+            self._transport,
+            self._admission,
             dialogue_runner,
             inbox,
             lookup,
-            shown_cards,
+            self._shown_cards,
             self._bot.bot,
             self._is_written_in,
         )
         self._presses = TelegramPresses(
             self._database,
-            transport,
-            admission,
+            self._transport,
+            self._admission,
             dialogue_runner,
             inbox,
             lookup,
-            shown_cards,
+            self._shown_cards,
             self._pace.is_busy,
             self._sleep,
         )

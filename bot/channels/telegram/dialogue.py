@@ -1,10 +1,10 @@
 """Dialogues: the questions that Nod asks one person in one chat, where a press needs more than a button.
 
-Telegram has no forms, so a dialogue asks step by step: for the fields of an edit, for the words that go with
-a press (such as a reason), or for a grant, the permission for similar calls. `Dialogue` is the state between
-two answers. `Dialogues` stores it as JSON, so it survives a restart. ``screens.py`` renders each step as a
-message; ``forms.py`` takes the answers and sends the screens. A message is *ephemeral* if only one person of
-a group sees it.
+Telegram has no forms, so a dialogue asks step by step. It asks for the fields of an edit, for the words that
+go with a press (such as a reason), or for a *grant*, the permission for similar calls. `Dialogue` is the
+state between two answers. `Dialogues` stores it as JSON, so it survives a restart. ``screens.py`` renders
+each step as a message; ``forms.py`` takes the answers and sends the screens. A message is *ephemeral* if only
+one person of a group sees it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -3,7 +3,7 @@
 A dialogue is about one proposal. It edits the proposal's arguments, asks for the words that a press needs
 (such as a reason), or asks for a grant: the permission for similar calls. After each press or typed reply the
 runner stores the dialogue's next state (``dialogue.py``), and sends or edits the message that asks
-(``screens.py``). The state is stored by person and chat, with the id of that message, so only the person who
+(``screens.py``). The state is stored by person and chat, with the id of that message. So only the person who
 began can continue, also after a restart. At the end the runner hands a `Press` to the core (``inbox``).
 
 In all methods ``callback`` is the data of a pressed button. A returned text is the answer to the person who
@@ -109,9 +109,9 @@ class DialogueRunner:
     async def handle_press(
         self, who: Participant, callback: ButtonData, card: Card, message: TelegramPosted
     ) -> str:
-        """Take a button of an edit, one that asks for words, or Cancel.
+        """Take a button of an edit, a button that asks for words, or Cancel of any dialogue.
 
-        `handle_grant_press` takes the others.
+        `handle_grant_press` takes the other buttons of a grant.
         """
         dialogue = await self._load_pressed(who, callback, message)
         if callback.action is ButtonAction.CLOSE:

@@ -190,11 +190,12 @@ def name_original_author(origin: MessageOrigin) -> str:
 def _read_replied(message: Message, me: User) -> tuple[str, str]:
     """Return the author and text of the message that is replied to; empty without one."""
     quote = message.quote.text if message.quote else ""
-    elsewhere, replied = message.external_reply, message.reply_to_message
-    if elsewhere is not None:
-        attachment = describe_attachment(elsewhere)
+    external = message.external_reply  # a reply to a message of another chat or topic
+    if external is not None:
+        attachment = describe_attachment(external)
         unseen = f"({attachment} that you can't see)" if attachment else ""
-        return name_original_author(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
+        return name_original_author(external.origin), " ".join(filter(None, (quote, unseen)))
+    replied = message.reply_to_message
     # in a topic, every message replies to the message that began the topic
     if replied is None or replied.forum_topic_created:
         return "", ""

@@ -92,7 +92,8 @@ def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     lines = [style("Edited, not saved yet", "bold")]
     changed = [field for field in fields if field.name in dialogue.changes]
     for field in changed[:_MAX_CHANGES]:
-        old, new = _style_value(field, field.value), _style_value(field, dialogue.changes[field.name])
+        old = _style_value(field, field.value)
+        new = _style_value(field, dialogue.changes[field.name])
         lines.append(style(field.label, "bold") + plain(": ") + old + plain(" → ") + new)
     if len(changed) > _MAX_CHANGES:
         lines.append(plain(f"and {len(changed) - _MAX_CHANGES} more"))
@@ -142,6 +143,16 @@ def ask_grant(
         plain("Each step allows more than the one before it."),
         plain(f"Chosen: {chosen_number}, for {chosen_audience}. Press for how long it holds."),
     ]
+    return Screen(join(lines), _make_grant_keyboard(dialogue, scopes, audiences, card.tool_name))
+
+
+def _make_grant_keyboard(
+    dialogue: Dialogue,
+    scopes: Sequence[tuple[GrantScope, str]],
+    audiences: Sequence[tuple[GrantAudience, str]],
+    tool_name: str,
+) -> InlineKeyboardMarkup:
+    """Return a row for each scope and each audience, then the durations, whose press approves."""
 
     def make_choice(
         action: ButtonAction, label: str, index: int, *, is_chosen: bool
@@ -156,8 +167,8 @@ def ask_grant(
         )
 
     rows = []
-    for number, (scope, words) in numbered_scopes:
-        label = f"{number}. {words.removeprefix(card.tool_name).strip()}"
+    for number, (scope, words) in enumerate(scopes, 1):
+        label = f"{number}. {words.removeprefix(tool_name).strip()}"
         index = list(GrantScope).index(scope)
         rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=scope is dialogue.rung))
     for audience, words in audiences:
@@ -170,7 +181,7 @@ def ask_grant(
     fixed_durations = [duration for duration in GrantDuration if duration.span]
     rows.append([make_duration_button(duration) for duration in fixed_durations])
     rows.append([_make_button(dialogue, ButtonAction.CLOSE, "Cancel")])
-    return Screen(join(lines), InlineKeyboardMarkup(rows))
+    return InlineKeyboardMarkup(rows)
 
 
 def is_question_for(message: Message, person: User) -> bool:

@@ -270,16 +270,19 @@ def _find_cut(rich: Rich, units: int) -> int:
 
 def _slice(rich: Rich, start: int, end: int) -> Rich:
     """Return the text between two indexes of characters, with its entities."""
-    first, last = utf16_len(rich.text[:start]), utf16_len(rich.text[:end])
-    return Rich(rich.text[start:end], _clip_entities(rich.entities, first, last))
+    first_unit = utf16_len(rich.text[:start])
+    end_unit = utf16_len(rich.text[:end])
+    return Rich(rich.text[start:end], _clip_entities(rich.entities, first_unit, end_unit))
 
 
 def _clip_entities(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
     """Return the parts of the entities between two offsets, with offsets that count from ``first``."""
     clipped = []
     for entity in entities:
-        start, end = max(entity.offset, first), min(entity.offset + entity.length, last)
-        if entity.offset < last and entity.offset + entity.length > first:
+        entity_end = entity.offset + entity.length
+        if entity.offset < last and entity_end > first:
+            start = max(entity.offset, first)
+            end = min(entity_end, last)
             clipped.append(_move_entity(entity, start - first, end - start))
     return tuple(clipped)
 
