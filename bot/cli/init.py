@@ -128,7 +128,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers) -> list[Finding]:
-    """Return the faults in the values of the answers. If there are none, return what ``try_out`` finds.
+    """Return the faults in the values of the answers. Without any, return what ``try_out`` finds.
 
     If only settings of the environment have faults, nothing is tried and nothing is returned: ``nod doctor``
     names these faults.
