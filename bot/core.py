@@ -105,9 +105,15 @@ def make_core(
     - ``site_url``: returns the address of the console; empty without a console
     - ``hooks`` and ``commands`` come from features
     """
-    database, clock, process = ports.database, ports.clock, ports.process.id
-    channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry
-    bounds, limits, hooks = bounds or Bounds(), limits or TurnLimits(), hooks or Hooks()
+    database = ports.database
+    clock = ports.clock
+    process = ports.process.id
+    channels = ports.channels
+    dispatcher = ports.dispatcher
+    registry = ports.registry
+    bounds = bounds or Bounds()
+    limits = limits or TurnLimits()
+    hooks = hooks or Hooks()
     give_hooks(database, hooks)
     notices = Notices(channels, database, policies, clock, routes)
     leases = Leases(database, process)

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -80,11 +80,8 @@ def _watch(database: Database, *, as_json: bool) -> None:
         while True:
             waiting, _ = database.read_now(proposals.list_soonest, limit=None)
             new = [proposal for proposal in waiting if printed_rounds.get(proposal.id) != proposal.round]
-            no_longer_waiting = []
-            for proposal_id in printed_rounds.keys() - {proposal.id for proposal in waiting}:
-                found = database.read_now(proposals.get, proposal_id)
-                if found is not None:
-                    no_longer_waiting.append(found)
+            waiting_ids = {proposal.id for proposal in waiting}
+            no_longer_waiting = _load_proposals(database, printed_rounds.keys() - waiting_ids)
             if as_json:
                 changed = no_longer_waiting + new
                 lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in changed]
@@ -96,6 +93,12 @@ def _watch(database: Database, *, as_json: bool) -> None:
                 print("\n".join(lines), flush=True)
             printed_rounds = {proposal.id: proposal.round for proposal in waiting}
             time.sleep(_POLL_SECONDS)
+
+
+def _load_proposals(database: Database, ids: Iterable[str]) -> list[Proposal]:
+    """Return the proposals with these ids, without those that no longer exist."""
+    loaded = [database.read_now(proposals.get, proposal_id) for proposal_id in ids]
+    return [proposal for proposal in loaded if proposal is not None]
 
 
 def _format_outcome(proposal: Proposal) -> str:

@@ -13,6 +13,7 @@ import shlex
 import signal
 import sys
 import webbrowser
+from typing import NamedTuple
 
 import httpx2
 from sqlmodel import Session
@@ -114,7 +115,8 @@ def check_surroundings() -> None:
 
 async def _run_until_signal(app: App, greeting: str, *, demo: bool, team: bool, browser: bool) -> None:
     """Run the app. The first signal stops it in order; a second one, except SIGHUP, ends it immediately."""
-    is_stopping, has_started = asyncio.Event(), asyncio.Event()
+    is_stopping = asyncio.Event()
+    has_started = asyncio.Event()
     main_task = asyncio.current_task()
 
     def stop() -> None:
@@ -194,7 +196,7 @@ async def _offer_model() -> None:
 
 
 async def _announce_running_changes(app: App) -> None:
-    """Print the approved changes that shutdown waits for."""
+    """Print the approved calls whose runs the shutdown waits for."""
     for proposal_id in sorted(app.core.execution.under_way):
         proposal = await app.database.read(proposals.get, proposal_id)
         if proposal is not None:
@@ -206,25 +208,33 @@ async def _announce_ends(app: App) -> None:
     last_row_id = await app.database.read(log.find_last_id)
     while True:
         generation = app.notifier.generation  # read before the rows, so that no change in between is missed
-        last_row_id, ended = await app.database.read(_list_ended, last_row_id)
-        for proposal in ended:
-            announce(
-                f"{redact_line(proposal.description)}: {redact_line(card_of(proposal, schema={}).outcome)}"
-            )
+        ended = await app.database.read(_list_ended, last_row_id)
+        last_row_id = ended.last_row_id
+        for proposal in ended.proposals:
+            outcome = card_of(proposal, schema={}).outcome
+            announce(f"{redact_line(proposal.description)}: {redact_line(outcome)}")
         await app.notifier.wait(generation, _POLL_SECONDS)
 
 
-def _list_ended(session: Session, last_row_id: int) -> tuple[int, list[Proposal]]:
-    """Return the id of the audit log's newest row, and the proposals that ended after row ``last_row_id``."""
+class _Ended(NamedTuple):
+    """The proposals that ended lately, and the id of the audit log's newest row."""
+
+    last_row_id: int
+    proposals: list[Proposal]
+
+
+def _list_ended(session: Session, last_row_id: int) -> _Ended:
+    """Return the proposals that the audit log names after the row ``last_row_id`` and that have ended."""
     rows = log.list_after(session, last_row_id)
     if not rows:
-        return last_row_id, []
+        return _Ended(last_row_id, [])
     ended = []
     for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):  # each once, in order
         proposal = proposals.get(session, proposal_id)
         if proposal is not None and proposal.settled:
             ended.append(proposal)
-    return rows[-1][0], ended
+    newest_row_id, _ = rows[-1]
+    return _Ended(newest_row_id, ended)
 
 
 def _make_team_request() -> Message:

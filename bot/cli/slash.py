@@ -94,7 +94,7 @@ def connections(
         "nod",
         f"connections {' '.join(words or [])}",
         as_json=as_json,
-        explain_idle=_explain_no_connections,
+        explain_useless=_explain_no_connections,
     )
 
 
@@ -163,20 +163,21 @@ def run_slash_command(
     text: str,
     *,
     as_json: bool = False,
-    explain_idle: Callable[[Database], str] = lambda _: "",
+    explain_useless: Callable[[Database], str] | None = None,
 ) -> None:
     """Run a slash command of this shell's person, and print the reply. Exits with 1 unless it is accepted.
 
-    ``explain_idle`` returns why the command can do nothing on this database, in words; empty if it can do
-    something. A reason is printed as the reply, and the command does not run.
+    ``explain_useless`` returns why the command can do nothing on this database, in words; empty if it can do
+    something. Such a reason is printed as the reply, and the command does not run.
     """
     settings = load_settings()
     log_at("error")
     with open_as_permitted(settings) as database:
-        command = Command(operator(), name, text, Address(SHELL, operator().key))
-        reason = explain_idle(database)
+        person = operator()
+        command = Command(person, name, text, Address(SHELL, person.key))
+        reason = explain_useless(database) if explain_useless else ""
         if reason:
-            reply = Reply(Answer.ACCEPTED, reason)
+            reply = Reply(Answer.ACCEPTED, reason)  # no error: the exit code is 0
         else:
             reply = asyncio.run(_answer_command(settings, database, command))
         if as_json:
@@ -200,14 +201,14 @@ def _write_for_shell(text: str) -> str:
 async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:
     """Run a slash command with the parts that a shell has: no turns to stop, no jobs to wake."""
 
-    async def stop_nothing(_address: Address, _actor: Actor, _begun_by: datetime | None) -> str:
+    async def stop_nothing(_address: Address, _actor: Actor, _requested_until: datetime | None) -> str:
         """Return no reply: no turn runs in this process."""
         return ""
 
     async def wake_nothing(*_: Job) -> None:
         """Do nothing: the running nod finds the work in the rows."""
 
-    async def find_hindrance(place: Address) -> str:
+    async def find_posting_fault(place: Address) -> str:
         """Return why no card can be posted at a place; empty if its channel finds no reason."""
         for kind in channels_of(settings):
             if kind.name != place.channel:
@@ -236,7 +237,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             site_url=settings.site_url,
             prices=settings.prices(settings.model),
             models=[model.name for model in settings.list_answering_models()] or [settings.model],
-            find_posting_fault=find_hindrance,
+            find_posting_fault=find_posting_fault,
             groups=gate.groups,
             connections=get_connections(database),
         )

@@ -6,6 +6,7 @@ that calls some tools for one person, once that person has agreed.
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -35,6 +36,7 @@ from bot.store import people, tokens
 from bot.store.database import Database
 from bot.store.locks.process_lock import notify_processes
 from bot.store.tokens import AgentTerms, IssuedToken
+from bot.tools.tool import Tool
 
 _MAX_AGENT_LIFE = timedelta(days=366)
 
@@ -95,13 +97,9 @@ async def _make_agent(
         raise NodError("--for: a token of an agent lasts for 366 days at most")
     account = await database.read(_find_person, person) if person else operator()
     async with open_gate(settings, database, all_now=True) as gate:
-        matching = await list_matching(gate.registry, account, patterns)
-        matching = sorted(matching, key=lambda tool: tool.name)
+        matching = sorted(await list_matching(gate.registry, account, patterns), key=lambda tool: tool.name)
         names = [tool.name for tool in matching]
-        for tool in matching:
-            print(escape_for_terminal(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
-        if not matching:
-            print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
+        _print_tools(matching)
         terms = AgentTerms(
             person=account,
             tools=patterns,
@@ -126,6 +124,13 @@ async def _make_agent(
     words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."
     asked = f"It opens nothing before they say yes: in their chat, the console, or nod approve {proposal.id}"
     print(escape_for_terminal(f"{words}\n{asked}\nTo end it: nod token revoke {label}"), file=sys.stderr)
+
+
+def _print_tools(tools: Sequence[Tool]) -> None:
+    for tool in tools:
+        print(escape_for_terminal(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
+    if not tools:
+        print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
 
 
 def _find_person(session: Session, text: str) -> Actor:

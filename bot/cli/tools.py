@@ -128,13 +128,13 @@ async def _call(
     """
     async with open_gate(settings, database, all_now=True) as gate:
         tool = _find_tool(_list_callable(await gate.registry.available()), name)
-        who = operator()
+        person = operator()
         request = Request(
-            actor=who,
+            actor=person,
             tool_name=tool.name,
             arguments=given,
-            address=Address(SHELL, who.key),
-            text=f"{who.label} calls {tool.name} from the command line.",
+            address=Address(SHELL, person.key),
+            text=f"{person.label} calls {tool.name} from the command line.",
         )
         # the gate runs a call that reads; for a call that writes there is no result
         result = await gate.run_if_read(tool, await tool.check_arguments(given), request)
@@ -146,8 +146,8 @@ async def _call(
         proposal = (await gate.open(request)).proposal
     print(escape_for_terminal(f"{proposal.id}: {redact_line(proposal.description)}"))
     if proposal.state is State.PROPOSED:
-        who_may = redact_line(proposal.deciders.in_words(who.label))
-        print(f"It waits for {who_may}: nod approve {proposal.id}")
+        deciders = redact_line(proposal.deciders.in_words(person.label))
+        print(f"It waits for {deciders}: nod approve {proposal.id}")
     if wait:
         _print_end(await _wait_for_end(database, proposal))
 

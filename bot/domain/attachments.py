@@ -345,11 +345,11 @@ def strip_controls(data: bytes) -> bytes | None:
     plain = data.translate(None, _CONTROLS)
     if len(plain) == len(data):
         return data
-    runs = len(_CONTROL_RUN.findall(data))
+    run_count = len(_CONTROL_RUN.findall(data))
     # NUL is not counted here: a crash leaves long blocks of it in a log
-    controls = len(data) - len(plain) - data.count(0)
-    is_text = runs * _MIN_BYTES_PER_RUN <= len(plain) and controls * _MIN_BYTES_PER_CONTROL <= len(plain)
-    return plain if is_text else None
+    control_count = len(data) - len(plain) - data.count(0)
+    min_bytes = max(run_count * _MIN_BYTES_PER_RUN, control_count * _MIN_BYTES_PER_CONTROL)
+    return plain if len(plain) >= min_bytes else None
 
 
 def text_of(data: bytes) -> str | None:
@@ -357,8 +357,8 @@ def text_of(data: bytes) -> str | None:
 
     Files that people attach are read by ``bot/tools/documents.py``, which detects other encodings.
     """
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
+    for byte_order_mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(byte_order_mark):
             return data.decode(encoding, errors="replace")
     if strip_controls(data) != data:  # a text in UTF-16 without a mark, for example, has NUL characters
         return None

@@ -58,13 +58,14 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     title_words = _find_shared_title([card.title for card in cards])
     rows, shared_fields = _make_rows(cards, title_words)
 
-    notes, annotations = [card.notes for card in described], [card.annotations for card in described]
+    notes = [card.notes for card in described]
+    annotations = [card.annotations for card in described]
     shared_notes = [note for note in first.notes if _is_shared(note, notes)]
     shared_annotations = [line for line in first.annotations if _is_shared(line, annotations)]
-    has_several_names = len({card.acts_as for card in cards}) > 1
+    has_several_accounts = len({card.acts_as for card in cards}) > 1
     noted_rows = []
     for row in rows:
-        own_notes = _list_own_notes(row, shared_notes, shared_annotations, named=has_several_names)
+        own_notes = _list_own_notes(row, shared_notes, shared_annotations, with_account=has_several_accounts)
         noted_rows.append(replace(row, notes=own_notes))
 
     tone, state = _summarize_state(cards)
@@ -122,13 +123,17 @@ def _find_shared_text(texts: Iterable[str]) -> str:
 
 
 def _list_own_notes(
-    row: BatchRow, shared_notes: Collection[str], shared_annotations: Collection[Annotation], *, named: bool
+    row: BatchRow,
+    shared_notes: Collection[str],
+    shared_annotations: Collection[Annotation],
+    *,
+    with_account: bool,
 ) -> tuple[str, ...]:
     """Return the notes and annotations of a row that not all rows have.
 
-    ``named``: the rows run under several accounts, so each row says which.
+    ``with_account``: the rows run under several accounts, so each row says which.
     """
-    notes = [row.card.acts_as] if named and row.card.acts_as else []
+    notes = [row.card.acts_as] if with_account and row.card.acts_as else []
     notes += [note for note in row.notes if note not in shared_notes]
     notes += [line.words for line in row.card.annotations if line not in shared_annotations]
     return tuple(notes)
@@ -142,8 +147,8 @@ def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
         verbs.append(Verb.DECLINE_ALL)
     if any(card.state is State.APPROVED for card in cards):
         verbs.append(Verb.STOP_ALL)
-    undoable = sum(Verb.UNDO in card.verbs for card in cards)
-    if not group.open and undoable > 1:
+    undoable_count = sum(Verb.UNDO in card.verbs for card in cards)
+    if not group.open and undoable_count > 1:
         verbs.append(Verb.UNDO_ALL)
     return tuple(verbs)
 
@@ -195,8 +200,7 @@ def _make_rows(
 ) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
     """Return the rows with the fields in which they differ, and the fields that are the same for all.
 
-    A row's subject is its title after ``title_words``, with which all titles begin. A field that the subject
-    of every row already says is left out of the rows.
+    A row's subject is its title after ``title_words``, with which all titles begin.
     """
     title_chars = len(" ".join(title_words))
     fields_of_cards = [card.shown_fields for card in cards]
@@ -206,16 +210,19 @@ def _make_rows(
         subject = " ".join(card.title.split())[title_chars:].strip()
         differing = tuple(field for field in fields if field not in shared)
         rows.append(BatchRow(card, subject, differing, card.notes))
-    names_not_in_subject: set[str] = set()  # of fields that the subject of some row does not say
+    return _drop_fields_in_subjects(rows), shared
+
+
+def _drop_fields_in_subjects(rows: Sequence[BatchRow]) -> tuple[BatchRow, ...]:
+    """Return the rows without the fields that the subject of every row already says."""
+    names_to_keep: set[str] = set()  # of fields that the subject of some row does not say
     for row in rows:
-        names_not_in_subject.update(
-            field.field for field in row.fields if not _subject_says(row.about, field)
-        )
+        names_to_keep.update(field.field for field in row.fields if not _subject_says(row.about, field))
     shortened = []
     for row in rows:
-        remaining = tuple(field for field in row.fields if field.field in names_not_in_subject)
+        remaining = tuple(field for field in row.fields if field.field in names_to_keep)
         shortened.append(replace(row, fields=remaining))
-    return tuple(shortened), shared
+    return tuple(shortened)
 
 
 def _subject_says(subject: str, field: PreviewField) -> bool:
@@ -247,7 +254,8 @@ def _format_progress(proposals: Sequence[Proposal]) -> str:
     """Return the numbers of the states, and the approver: ``12 of 37 done. Approved by Ana.``."""
     count = Counter(proposal.state for proposal in proposals)
     ended_badly = sum(proposal.ended_badly is not None for proposal in proposals)
-    done, failed = count[State.SUCCEEDED] - ended_badly, count[State.FAILED] + ended_badly
+    done = count[State.SUCCEEDED] - ended_badly
+    failed = count[State.FAILED] + ended_badly
     under_way = count[State.APPROVED] + count[State.EXECUTING]
     parts = [f"{count[State.PROPOSED]} waiting"] if count[State.PROPOSED] else []
     if under_way:

@@ -54,49 +54,49 @@ def make_button(
     - ``choices``: the answers that a question offers
     - ``unsure``: the call failed, and may have happened all the same
     """
-    found = _warn_of_real_run(kind.buttons.get(verb, BUTTONS[verb]), level)
+    button = _warn_of_real_run(kind.buttons.get(verb, BUTTONS[verb]), level)
     match verb:
         case Verb.APPROVE if kind.is_answer:
             if fillable:
-                return found
-            return replace(found, label="Done, continue")
+                return button
+            return replace(button, label="Done, continue")
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
-            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
+            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=button.label, no="Not now")
             sure = replace(sure, more=undo_sentence or sure.more)
             if title.lower().startswith(_DELETING_WORDS):
                 first_word = title.split(maxsplit=1)[0]  # such as "Delete"
-                found = replace(found, label="Approve deletion")
+                button = replace(button, label="Approve deletion")
                 sure = replace(sure, yes=first_word, no="Keep")
-            return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
+            return replace(button, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO if undo_effect:
             sure = Confirmation(
                 question="Undo it?", yes="Undo", no="Keep it", more=f"Undoing does this: {undo_effect}."
             )
-            return replace(found, sure=sure)
+            return replace(button, sure=sure)
         case Verb.RETRY if unsure:
-            return replace(found, sure=RETRY_CHECK)
+            return replace(button, sure=RETRY_CHECK)
         case Verb.RETRY if level is Level.DESTRUCTIVE:
-            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
-            return replace(found, sure=sure)
+            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=button.label, no="Not now")
+            return replace(button, sure=sure)
         case _ if verb in CHOICES[: len(choices)]:
-            return replace(found, label=choices[CHOICES.index(verb)])
+            return replace(button, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND if wait and wait >= _MIN_NAMED_WAIT:
-            return replace(found, label=f"Extend {format_span(wait)}")
+            return replace(button, label=f"Extend {format_span(wait)}")
         case Verb.APPROVE_ALL if count is not None and irreversible_count:
-            return replace(found, label=f"Approve {count - irreversible_count} of {count}")
+            return replace(button, label=f"Approve {count - irreversible_count} of {count}")
         case Verb.APPROVE_ALL | Verb.DECLINE_ALL if count is not None:
-            return replace(found, label=f"{found.label} {count}")
-    return found
+            return replace(button, label=f"{button.label} {count}")
+    return button
 
 
-def _warn_of_real_run(found: Button, level: Level) -> Button:
+def _warn_of_real_run(button: Button, level: Level) -> Button:
     """Return the button. The one of "Run it for real" says for certain if the call can't be undone.
 
     That takes the place of `MAY_NOT_BE_UNDOABLE_TEXT` in the question of `BUTTONS`.
     """
-    if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
-        return found
+    if button.verb is not Verb.FOR_REAL or button.sure is None or level is not Level.DESTRUCTIVE:
+        return button
     sure = replace(
-        found.sure, more=found.sure.more.replace(MAY_NOT_BE_UNDOABLE_TEXT, "This can't be undone.")
+        button.sure, more=button.sure.more.replace(MAY_NOT_BE_UNDOABLE_TEXT, "This can't be undone.")
     )
-    return replace(found, look=Look.DANGER, sure=sure)
+    return replace(button, look=Look.DANGER, sure=sure)

@@ -53,23 +53,24 @@ _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
 )
+_SHORT_ID_CHARS = 8  # the beginning of an id that a note names
 _MIN_UNIQUE_CHARS = 40  # a text of this length is hardly the value of two fields
 _LEAD_TEXTS: Mapping[str | None, str] = {
     "lead": "A person or the lead agent approves it",
     "both": "A person and the lead agent must each approve it",
 }
-"""The approvers of a plan in words, by `Deciders.lead`."""
+"""The approvers of a plan in words, by `Deciders.lead`; for None people alone decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Proposals that share buttons: the rows of a batch, or the single proposals of one answer."""
+    """Proposals that share buttons: the rows of a batch, or the proposals of an answer without one."""
 
     size: int  # the number of proposals
     open: int  # the number of those that wait for a decision
     round: int  # the sum of the proposals' rounds, so it changes when the contents of any of them change
     # the ids of the proposals that "Approve all" approves, in the order of the calls; empty for a batch. A
-    # card may be too small for its change, so a channel first shows the full content of each of these
+    # channel first shows each of them in full, since a card may not show all of its change
     members: tuple[str, ...] = ()
     irreversible: int = 0  # the number of open proposals that can't be undone; each is approved by itself
 
@@ -112,15 +113,14 @@ class Card:
     told: str = ""  # the tool's own sentence on its result; it replaces the title once the call has succeeded
     data: str = ""  # the tool's full output, if ``told`` is shown instead of it
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
-    wait: timedelta | None = None  # the time that it waits once more if people extend it
+    wait: timedelta | None = None  # how much longer it waits if people extend it
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
     asked_at: datetime | None = None
     running_since: datetime | None = None
-    # on a copy in another chat: the chat of the proposal, in words and as an address (None: private)
-    asked_in: str = ""
-    origin: str | None = None
+    asked_in: str = ""  # on a copy in another chat: the chat of the proposal in words; else empty
+    origin: str | None = None  # on such a copy: that chat's address; None if it is private, or for no copy
     undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
-    undoing: str = ""  # after the run: what the button Undo would do, in words; empty without the button
+    undoing: str = ""  # after the run: the effect of the button Undo, in words; empty without the button
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
     # after the run: "Checked: …", if the changed fields were read again and are as approved; else empty
     again: str = ""
@@ -178,8 +178,8 @@ class Card:
         """The warning to read before approving; empty where there is nothing to warn of."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.risk_reason == _USUAL_DESTRUCTIVE_REASON:  # the first sentence says that, or its opposite
-            reason = ""
+        if self.risk_reason == _USUAL_DESTRUCTIVE_REASON:
+            reason = ""  # the sentence on undo, with which the warning begins, says whether that is so
         else:
             reason = sentence(self.risk_reason)
         if self.level is not Level.DESTRUCTIVE:
@@ -214,13 +214,14 @@ class Card:
 
     @property
     def outline(self) -> list[PlanLine]:
-        """The plan as numbered steps, without a summary that the title tells; empty for other kinds."""
+        """The lines of the plan, without a summary that the title contains; empty for other kinds."""
         if not self.kind.has_steps:
             return []
-        first, *rest = make_plan_lines(Plan.of(self.arguments), self.fields, self.ticked)
-        if not first.mark and first.text in self.title:
-            return rest
-        return [first, *rest]
+        summary, *others = make_plan_lines(Plan.of(self.arguments), self.fields, self.ticked)
+        is_in_title = summary.text in self.title
+        if is_in_title and not summary.mark:  # a mark tells how the summary has changed
+            return others
+        return [summary, *others]
 
     @property
     def deciders(self) -> str:
@@ -257,7 +258,7 @@ class Card:
 
     @property
     def ended_at(self) -> datetime | None:
-        """The time since when it is in its state, in the team's time zone; None while it waits.
+        """The time at which its state began, in the team's time zone; None while it waits.
 
         It is the time when the proposal was decided, began to run or expired.
         """
@@ -265,7 +266,7 @@ class Card:
         if self.state is State.EXECUTING:
             at = self.running_since
         elif self.state is State.EXPIRED and (at is None or at > self.expires_at):
-            at = self.expires_at  # ``at`` stays where an admin ended the wait before that
+            at = self.expires_at  # unless an admin ended the wait earlier: then ``decided_at`` counts
         return at.astimezone(self.zone) if at else None
 
     @property
@@ -297,8 +298,8 @@ class Card:
     def with_mentions(self, instead: Mapping[str, Sequence[Actor]]) -> "Card":
         """Return the card with other accounts mentioned in place of some deciders.
 
-        ``instead``: by a decider's account, the accounts to mention. The decider is written as a name, which
-        no platform notifies.
+        ``instead``: the accounts to mention, by the account of the decider whom they replace. That decider is
+        written as a name, which notifies no one.
         """
         if not instead:
             return self
@@ -393,7 +394,7 @@ class OriginChat:
 
 
 def card_of(
-    p: Proposal,
+    proposal: Proposal,
     schema: Mapping[str, Any],
     siblings: Sequence[Proposal | Sibling] = (),
     *,
@@ -410,76 +411,82 @@ def card_of(
     - ``siblings``: all proposals of the same answer, if this one is the first of them: its card has the
       buttons for all. Otherwise empty
     - ``grantable``: the rules let people allow calls like this one from the card
-    - ``paused``: the words on who paused Nod and since when; empty while Nod runs
-    - ``declined``: an earlier proposal of the same call that was declined, if there is one
+    - ``pause_words``: who paused Nod and since when; empty while Nod runs
+    - ``declined_before``: an earlier proposal of the same call that was declined, if there is one
     - ``names``: the names of the accounts and places that the card mentions
     - ``stand_ins``: the people who decide for others, in words
     """
     group = _make_group(siblings) if len(siblings) > 1 else None
-    secrets = secrets_in(p.arguments, schema)
-    tone, outcome = _describe_state(p)
-    notes = _list_notes(p, secrets, names, paused=pause_words, declined=declined_before)
-    circle = p.deciders.circle(one_line(p.requester.label), names=names)
+    secrets = secrets_in(proposal.arguments, schema)
+    tone, outcome = _describe_state(proposal)
+    notes = _list_notes(proposal, secrets, names, pause_words=pause_words, declined_before=declined_before)
+    circle = proposal.deciders.circle(one_line(proposal.requester.label), names=names)
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    result_fields = read_json_fields(clean(p.result)) if p.result else ()
+    result_fields = read_json_fields(clean(proposal.result)) if proposal.result else ()
     annotations = [
         Annotation(one_line(clean(line.name)), one_line(clean(line.text)), line.is_late)
-        for line in p.annotations
+        for line in proposal.annotations
     ]
     return Card(
-        proposal_id=p.id,
-        round=p.round,
-        version=p.version,
-        kind=p.kind,
-        title=one_line(clean(p.description)),
-        tool_name=p.tool_name,
-        level=p.risk.level,
-        risk_reason=p.kind.risk_text or one_line(p.risk.reason),
-        reason=one_line(clean(p.reason)),
-        program=one_line(p.agent.partition("/")[0]) if p.agent else "",
-        fields=_name_accounts(redact_fields(p.preview, schema, secrets), schema, p.arguments, names),
-        arguments=redact(p.arguments, schema, secrets),
+        proposal_id=proposal.id,
+        round=proposal.round,
+        version=proposal.version,
+        kind=proposal.kind,
+        title=one_line(clean(proposal.description)),
+        tool_name=proposal.tool_name,
+        level=proposal.risk.level,
+        risk_reason=proposal.kind.risk_text or one_line(proposal.risk.reason),
+        reason=one_line(clean(proposal.reason)),
+        program=one_line(proposal.agent.partition("/")[0]) if proposal.agent else "",  # of "NAME/LABEL"
+        fields=_name_accounts(
+            redact_fields(proposal.preview, schema, secrets), schema, proposal.arguments, names
+        ),
+        arguments=redact(proposal.arguments, schema, secrets),
         schema=schema,
-        asked_by=one_line(_name_asker(p)),
+        asked_by=one_line(_name_asker(proposal)),
         circle=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
-        votes=tuple(clean(_format_vote(v)) for v in p.votes),
-        quorum=p.quorum,
-        expires_at=p.expires_at,
+        votes=tuple(clean(_format_vote(v)) for v in proposal.votes),
+        quorum=proposal.quorum,
+        expires_at=proposal.expires_at,
         zone=zone,
-        state=p.state,
+        state=proposal.state,
         tone=tone,
         outcome=one_line(clean(outcome)),
-        decided_at=p.updated_at if p.undone else p.decided_at,  # after an undo, the time of the undo
-        result=_show_result(_find_tool_words(p), secrets),
-        result_url=p.result_url,
+        decided_at=proposal.updated_at
+        if proposal.undone
+        else proposal.decided_at,  # after an undo, the time of the undo
+        result=_show_result(_find_tool_words(proposal), secrets),
+        result_url=proposal.result_url,
         result_fields=tuple((clean(label), clean(value)) for label, value in result_fields),
         notes=tuple(notes),
-        verbs=_list_verbs(p, schema, group, grantable=grantable),
+        verbs=_list_verbs(proposal, schema, group, grantable=grantable),
         group=group,
-        told=one_line(clean(p.told)) if p.told and p.state is State.SUCCEEDED else "",
-        data=_show_result(p.result, secrets) if p.told else "",
-        asker_decides=_may_asker_decide_alone(p),
-        wait=p.ttl,
-        teammate=p.teammate,
-        asked_at=p.created_at,
-        running_since=p.updated_at if p.state is State.EXECUTING else None,
-        undo=clean(one_line(_describe_undo(p))),
-        again=clean(_describe_checks(p)),
-        undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
-        ticked=p.ticked,
-        unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
+        told=one_line(clean(proposal.told)) if proposal.told and proposal.state is State.SUCCEEDED else "",
+        data=_show_result(proposal.result, secrets) if proposal.told else "",
+        asker_decides=_is_asker_enough(proposal),
+        wait=proposal.ttl,
+        teammate=proposal.teammate,
+        asked_at=proposal.created_at,
+        running_since=proposal.updated_at if proposal.state is State.EXECUTING else None,
+        undo=clean(one_line(_describe_undo(proposal))),
+        again=clean(_describe_checks(proposal)),
+        undoing=one_line(proposal.inverse.words) if proposal.inverse and proposal.undo_until else "",
+        ticked=proposal.ticked,
+        unsure=proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
         annotations=tuple(annotations),
-        acts_as=one_line(clean(p.connection.words)) if p.connection else "",
-        choices=p.choices and tuple(one_line(clean(choice)) for choice in p.choices),
+        acts_as=one_line(clean(proposal.connection.words)) if proposal.connection else "",
+        choices=None
+        if proposal.choices is None
+        else tuple(one_line(clean(choice)) for choice in proposal.choices),
     )
 
 
 def place_card(
     card: Card,
-    p: Proposal,
+    proposal: Proposal,
     *,
     origin_chat: OriginChat | None,
     may_approve: bool,
@@ -499,8 +506,9 @@ def place_card(
 
     # the buttons and the notes
     verbs, notes = card.verbs, card.notes
-    has_other_deciders = bool(p.deciders.roles or p.deciders.people)
-    only_members_decide = bool(p.deciders.members) and not has_other_deciders  # of the original chat
+    has_other_deciders = bool(proposal.deciders.roles or proposal.deciders.people)
+    # no one may decide but people in the chat where it was asked
+    only_members_decide = bool(proposal.deciders.members) and not has_other_deciders
     if escalated:
         notes = (*notes, "No one decided in time, so anyone in this chat may decide.")
     elif origin_chat and only_members_decide:
@@ -518,7 +526,7 @@ def place_card(
             chat = one_line(origin_chat.words)
         else:
             chat = "the chat where it was asked"
-        circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
+        circle = proposal.deciders.circle(one_line(proposal.requester.label), chat=chat, names=names)
         circle = replace(circle, stand_ins=card.circle.stand_ins)
     return replace(
         card,
@@ -575,9 +583,10 @@ def format_call_and_outcome(card: Card) -> str:
     return "\n\n".join(parts)
 
 
-def find_accounts_on_card(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
+def find_accounts_on_card(proposal: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
     """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
-    return find_accounts_in(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
+    accounts_in_arguments = _find_accounts(schema, proposal.arguments).values()
+    return find_accounts_in(proposal.rule).union(proposal.deciders.people, accounts_in_arguments)
 
 
 def redact_fields(
@@ -614,57 +623,68 @@ def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
     )
 
 
-def _describe_state(p: Proposal) -> tuple[Tone, str]:
-    """Return the tone and the words of the state that a proposal is in, also before its end."""
-    outcome_of_kind = p.kind.find_outcome(p)
+def _describe_state(proposal: Proposal) -> tuple[Tone, str]:
+    """Return the tone of a proposal's state, and the sentence on it; also for one that has not ended."""
+    outcome_of_kind = proposal.kind.find_outcome(proposal)
     if outcome_of_kind:
         return outcome_of_kind
-    who = p.decided_by or "someone"
-    answered = p.kind.answered  # "Approved", unless the kind has another word
+    who = proposal.decided_by or "someone"
+    answered = proposal.kind.answered  # "Approved", unless the kind has another word
     # cards of final kinds have neither "Done." nor "Nothing was changed."; where a tool has a sentence of its
     # own on the result, that takes the place of "Done."
-    done = "" if p.kind.is_final or p.told else "Done. "
-    unchanged = "" if p.kind.is_final else " Nothing was changed."
-    match p.state:
+    done = "" if proposal.kind.is_final or proposal.told else "Done. "
+    unchanged = "" if proposal.kind.is_final else " Nothing was changed."
+    match proposal.state:
         case State.PROPOSED:
-            return Tone.WAITING, p.kind.waiting
+            return Tone.WAITING, proposal.kind.waiting
         case State.APPROVED:
             return Tone.WAITING, f"{answered} by {who}. It has not run yet."
         case State.EXECUTING:
-            progress = f" ({p.progress})" if p.progress and "\n" not in p.progress else ""
-            doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{progress}"
-            return Tone.WAITING, f"{answered} by {who}. {doing}…"
+            return Tone.WAITING, f"{answered} by {who}. {_describe_run(proposal)}…"
         case State.SUCCEEDED:
-            if p.ended_badly:
-                done = f"{p.ended_badly}. "
-            if p.undone:
-                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {p.undone}."
-            tone = Tone.WARNED if p.ended_badly or p.wrong_fields else Tone.GOOD
+            if proposal.ended_badly:
+                done = f"{proposal.ended_badly}. "
+            if proposal.undone:
+                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {proposal.undone}."
+            tone = Tone.WARNED if proposal.ended_badly or proposal.wrong_fields else Tone.GOOD
             return tone, f"{done}{answered} by {who}."
         case State.DECLINED:
-            return Tone.QUIET, f"Declined by {who}{because(p)}."
+            return Tone.QUIET, f"Declined by {who}{because(proposal)}."
         case State.EXPIRED:
-            return Tone.QUIET, f"Expired: {why_expired(p, p.kind.decided)}.{unchanged}"
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            return Tone.QUIET, f"Expired: {why_expired(proposal, proposal.kind.decided)}.{unchanged}"
+        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED:
-            return Tone.QUIET, _describe_withdrawal(p, who)
+            return Tone.QUIET, _describe_withdrawal(proposal, who)
         case State.FAILED:
-            return Tone.BAD, _describe_failure(p, who)
+            return Tone.BAD, _describe_failure(proposal, who)
 
 
-def _describe_withdrawal(p: Proposal, who: str) -> str:
-    match p.cause:
+def _describe_run(proposal: Proposal) -> str:
+    if proposal.cause is Cause.STOPPED:
+        return "Stopping"
+    if proposal.progress and not _has_printed_lines(proposal):
+        return f"Running ({proposal.progress})"
+    return "Running"
+
+
+def _has_printed_lines(proposal: Proposal) -> bool:
+    """Tell if the progress of a run is the lines that it printed last, and not a few words."""
+    return proposal.progress is not None and "\n" in proposal.progress
+
+
+def _describe_withdrawal(proposal: Proposal, who: str) -> str:
+    match proposal.cause:
         case Cause.NO_LONGER_ASKED:
             return "Withdrawn: the call that asked this has ended."
         case Cause.WRITTEN:
             return f"Withdrawn: {who} wrote in the conversation instead."
         case _:
-            return f"Withdrawn by {who}{because(p)}."
+            return f"Withdrawn by {who}{because(proposal)}."
 
 
-def _describe_failure(p: Proposal, who: str) -> str:
-    match p.cause:
+def _describe_failure(proposal: Proposal, who: str) -> str:
+    match proposal.cause:
         case Cause.OUTCOME_UNKNOWN:
             return (
                 f"Outcome unknown: {who} approved it and it started, but never reported back. "
@@ -683,45 +703,51 @@ def _describe_failure(p: Proposal, who: str) -> str:
 
 
 def _list_notes(
-    p: Proposal, secrets: Sequence[str], names: Names, *, paused: str, declined: Proposal | None
+    proposal: Proposal,
+    secrets: Sequence[str],
+    names: Names,
+    *,
+    pause_words: str,
+    declined_before: Proposal | None,
 ) -> list[str]:
     """Return the notes of a card, without secrets, such as on the votes, edits, a trial and an undo."""
     notes = []
-    is_open = p.state is State.PROPOSED
-    if p.quorum > 1 and is_open:
-        approvals = sum(vote.verb == Verb.APPROVE for vote in p.votes)
-        notes.append(f"{approvals} of {p.quorum} approvals so far.")
-    if paused and p.state in (State.PROPOSED, State.APPROVED):
-        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
-    if declined and declined.decided_at and is_open:
-        ago = format_relative(declined.decided_at, p.created_at)
-        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
-    if p.ran_without_asking:
-        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
-    if is_open and p.deciders.lead in _LEAD_TEXTS:
-        notes.append(f"{_LEAD_TEXTS[p.deciders.lead]}: {with_names(p.rule, names)}.")
-    if p.edited_by and not p.edits:
-        notes.append(f"Edited by {p.edited_by} before approval.")
-    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_MAX_EDIT_NOTES:]]
+    is_open = proposal.state is State.PROPOSED
+    if proposal.quorum > 1 and is_open:
+        approvals = sum(vote.verb == Verb.APPROVE for vote in proposal.votes)
+        notes.append(f"{approvals} of {proposal.quorum} approvals so far.")
+    if pause_words and proposal.state in (State.PROPOSED, State.APPROVED):
+        notes.append(f"{one_line(pause_words)}. Nothing runs until an admin uses /approvals resume.")
+    if declined_before and declined_before.decided_at and is_open:
+        ago = format_relative(declined_before.decided_at, proposal.created_at)
+        who = declined_before.decided_by or "Someone"
+        notes.append(f"{who} declined the same, {ago} when this was asked.")
+    if proposal.ran_without_asking:
+        notes.append(f"No one was asked: {with_names(proposal.rule, names)}.")
+    if is_open and proposal.deciders.lead in _LEAD_TEXTS:
+        notes.append(f"{_LEAD_TEXTS[proposal.deciders.lead]}: {with_names(proposal.rule, names)}.")
+    if proposal.edited_by and not proposal.edits:
+        notes.append(f"Edited by {proposal.edited_by} before approval.")
+    edits = [one_line(sentence(edit.words)) for edit in proposal.edits[-_MAX_EDIT_NOTES:]]
     notes += [redact_text(edit, secrets) for edit in edits]
-    if p.trial is not None:
-        notes += _list_trial_notes(p, p.trial)
-    if p.connection and p.connection.is_personal and _waits_for_owner(p):
-        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
-    if p.changed and is_open:
+    if proposal.trial is not None:
+        notes += _list_trial_notes(proposal, proposal.trial)
+    if proposal.connection and proposal.connection.is_personal and _waits_for_owner(proposal):
+        notes.append(f"Only {proposal.connection.owner_label} can let it run: it runs as them.")
+    if proposal.changed and is_open:
         notes.append("The data changed after approval, so this needs a new decision.")
-    if p.result and p.told is None and not fits_card(p.result):
+    if proposal.result and proposal.told is None and not fits_card(proposal.result):
         notes.append("The result is long. All of it is in a file.")
-    notes += [redact_text(note, secrets) for note in _list_undo_notes(p)]
+    notes += [redact_text(note, secrets) for note in _list_undo_notes(proposal)]
     return notes
 
 
-def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
+def _list_trial_notes(proposal: Proposal, trial: Trial) -> list[str]:
     """Return notes on a trial, also on whether people chose its result or to run the call for real."""
-    if p.for_real:
-        begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
+    if proposal.for_real:
+        begun = "It ran" if proposal.state is State.SUCCEEDED else "Approved to run"
         return [f"{begun} for real, instead of applying its trial."]
-    if p.state is not State.PROPOSED:
+    if proposal.state is not State.PROPOSED:
         return []
     why = one_line(sentence(trial.why))
     if not trial.tried:
@@ -731,49 +757,49 @@ def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
     return ["Tried in a closed copy. Approve applies exactly this, without running it again."]
 
 
-def _waits_for_owner(p: Proposal) -> bool:
-    """Tell if others decide the call, too, and the person under whose account it runs has not agreed yet.
+def _waits_for_owner(proposal: Proposal) -> bool:
+    """Tell if the call still needs the consent of the person under whose account it runs.
 
-    That person agrees by a vote to approve, or by a `CONSENT` if they may not decide.
+    That person agrees by a vote to approve, or by a `CONSENT` if they may not decide. Where the requester
+    decides alone, no consent besides the decision is needed.
     """
-    if (
-        p.state is not State.PROPOSED
-        or p.requester_decides_alone
-        or _may_asker_decide_alone(p)
-        or p.connection is None
-    ):
+    if proposal.state is not State.PROPOSED or proposal.connection is None:
         return False
-    owner = p.connection.owner
-    return not any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in p.votes)
+    if proposal.requester_decides_alone or _is_asker_enough(proposal):
+        return False
+    owner = proposal.connection.owner
+    return not any(
+        vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in proposal.votes
+    )
 
 
-def _may_asker_decide_alone(p: Proposal) -> bool:
-    """Tell if the requester's approval is enough, and no rule names other people."""
-    deciders = p.deciders
-    return deciders.requester and not deciders.four_eyes and not deciders.people and p.quorum == 1
+def _is_asker_enough(proposal: Proposal) -> bool:
+    """Tell if the requester's approval is enough by the rules, and these name no other people."""
+    deciders = proposal.deciders
+    return deciders.requester and not deciders.four_eyes and not deciders.people and proposal.quorum == 1
 
 
-def _list_undo_notes(p: Proposal) -> Iterator[str]:
+def _list_undo_notes(proposal: Proposal) -> Iterator[str]:
     """Yield notes on what the call undoes, on fields that are not as approved, and on the call's own Undo."""
-    if p.undoes and p.state is State.PROPOSED:
-        yield f"This undoes proposal {p.undoes[:8]}."
-    if p.state is not State.SUCCEEDED:
+    if proposal.undoes and proposal.state is State.PROPOSED:
+        yield f"This undoes proposal {proposal.undoes[:_SHORT_ID_CHARS]}."
+    if proposal.state is not State.SUCCEEDED:
         return
-    if p.wrong_fields:
-        values = ", ".join(one_line(field.words) for field in p.wrong_fields[:_MAX_CHECKED_FIELDS])
+    if proposal.wrong_fields:
+        values = ", ".join(one_line(field.words) for field in proposal.wrong_fields[:_MAX_CHECKED_FIELDS])
         yield f"⚠️ Checked: this is not what was approved: {values}."
-    if p.undo_seconds and p.inverse and p.inverse.reason:
-        yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
-    if p.undone_by and not p.undone:
+    if proposal.undo_seconds and proposal.inverse and proposal.inverse.reason:
+        yield sentence(f"It can't be undone after all: {one_line(proposal.inverse.reason)}")
+    if proposal.undone_by and not proposal.undone:
         yield "Undo was pressed. It has a card of its own."
 
 
-def _name_asker(p: Proposal) -> str:
-    if p.agent:
-        return describe_agent(p.agent, p.requester)
-    if p.teammate:
-        return f"{p.teammate}, a teammate, for {p.requester.label}"
-    return p.requester.label
+def _name_asker(proposal: Proposal) -> str:
+    if proposal.agent:
+        return describe_agent(proposal.agent, proposal.requester)
+    if proposal.teammate:
+        return f"{proposal.teammate}, a teammate, for {proposal.requester.label}"
+    return proposal.requester.label
 
 
 def _name_accounts(
@@ -784,19 +810,19 @@ def _name_accounts(
     named = []
     for field in fields:
         account = field.new_value
-        if account is not None and account in accounts.get(field.field, ()):
+        if account is not None and accounts.get(field.field) == account:
             named.append(replace(field, new_value=names.get(account, account)))
         else:
             named.append(field)
     return tuple(named)
 
 
-def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
+def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the accounts that arguments name, by the labels of their fields."""
     accounts = {}
     for field in fields_of(schema, arguments):
         if field.shape is Shape.USER and isinstance(field.value, str):
-            accounts[one_line(field.label)] = {field.value}
+            accounts[one_line(field.label)] = field.value
     return accounts
 
 
@@ -805,17 +831,15 @@ def _format_vote(vote: Vote) -> str:
     return one_line(f"{vote.who}: {vote.verb}{reason}")
 
 
-def _find_tool_words(p: Proposal) -> str:
+def _find_tool_words(proposal: Proposal) -> str:
     """Return the tool's output: its last printed lines while it runs, then its answer or error."""
-    if p.state is State.EXECUTING:
-        if p.progress and "\n" in p.progress:
-            return p.progress
+    if proposal.state is State.EXECUTING:
+        return (proposal.progress or "") if _has_printed_lines(proposal) else ""
+    if proposal.error:
+        return proposal.error
+    if proposal.told:  # the card's first line has the tool's own sentence in its place
         return ""
-    if p.error:
-        return p.error
-    if p.told:  # the card's first line says it
-        return ""
-    return p.result or ""
+    return proposal.result or ""
 
 
 def _show_result(result: str | None, secrets: Sequence[str]) -> str:
@@ -829,17 +853,23 @@ def _show_result(result: str | None, secrets: Sequence[str]) -> str:
 
 
 def _list_verbs(
-    p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
+    proposal: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
     """Return the verbs of a card's buttons: those for the proposal, then those for its group."""
     own: tuple[Verb, ...] = ()
-    if p.state is State.PROPOSED:
-        own = p.kind.list_buttons(p, fillable=bool(schema.get("properties")), grantable=grantable)
-    elif p.state is State.EXECUTING and Verb.STOP in p.kind.extra_verbs and p.cause is not Cause.STOPPED:
+    if proposal.state is State.PROPOSED:
+        own = proposal.kind.list_buttons(
+            proposal, fillable=bool(schema.get("properties")), grantable=grantable
+        )
+    elif (
+        proposal.state is State.EXECUTING
+        and Verb.STOP in proposal.kind.extra_verbs
+        and proposal.cause is not Cause.STOPPED
+    ):
         own = (Verb.STOP,)
-    elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
+    elif proposal.state is State.SUCCEEDED and proposal.undo_until and not proposal.undone_by:
         own = (Verb.UNDO,)
-    elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
+    elif proposal.state is State.FAILED and proposal.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         own = (Verb.RETRY,)
     if group is None or group.open < _MIN_SHARED_BUTTON:
         return own
@@ -847,27 +877,27 @@ def _list_verbs(
     return (*own, *approve_all, Verb.DECLINE_ALL)
 
 
-def _describe_undo(p: Proposal) -> str:
+def _describe_undo(proposal: Proposal) -> str:
     """Return a sentence for deciders on whether the call can be undone; empty where that is unknown."""
-    if p.state is not State.PROPOSED or p.undo_seconds is None:
+    if proposal.state is not State.PROPOSED or proposal.undo_seconds is None:
         return ""
-    if p.undo_seconds:
-        return f"{_CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=p.undo_seconds))}."
-    reason = p.inverse.reason if p.inverse else ""
+    if proposal.undo_seconds:
+        return f"{_CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=proposal.undo_seconds))}."
+    reason = proposal.inverse.reason if proposal.inverse else ""
     if reason:
         return sentence(f"Nod can't undo this: {reason}")
     return "Nod can't undo this."
 
 
-def _describe_checks(p: Proposal) -> str:
+def _describe_checks(proposal: Proposal) -> str:
     """Return a sentence that the fields, read again after the run, are as approved.
 
     Empty where a field differs, or none could be read.
     """
-    if p.wrong_fields or not p.read_again or p.undone:
+    if proposal.wrong_fields or not proposal.read_again or proposal.undone:
         return ""
-    values = ", ".join(one_line(field.words) for field in p.read_again[:_MAX_CHECKED_FIELDS])
-    others = len(p.read_again) - _MAX_CHECKED_FIELDS
+    values = ", ".join(one_line(field.words) for field in proposal.read_again[:_MAX_CHECKED_FIELDS])
+    others = len(proposal.read_again) - _MAX_CHECKED_FIELDS
     if others > 0:
         return f"Checked: {values} and {others} more as approved."
     return f"Checked: {values}."
@@ -879,16 +909,11 @@ def _list_change_lines(field: PreviewField) -> list[str]:
     if changed_lines is not None:
         return [f"- {field.field}", f"    {_indent(changed_lines)}"]
     if old is None or old == new:
-        return [f"- {field.field}: {_indent(_show_value(new))}"]
+        shown = "(nothing)" if new is None else new
+        return [f"- {field.field}: {_indent(shown)}"]
     if new is None:
         return [f"- {field.field} ({REMOVED}): {_indent(old)}"]
     return [f"- {field.field}", f"  old: {_indent(old)}", f"  new: {_indent(new)}"]
-
-
-def _show_value(value: str | None) -> str:
-    if value is None:
-        return "(nothing)"
-    return value
 
 
 def _indent(value: str) -> str:

@@ -26,8 +26,10 @@ Clock = Callable[[], datetime]
 
 COMMAND_OFFER_PREFIX = "/nod "
 """The beginning of the words of a choice button that offers a command: such a button stays after a press."""
-EXTEND_BUDGET_PREFIX, EXTEND_BUDGET_LABEL = "/approvals budget extend ", "Extend the budget"
-"""The beginning of another command that a choice button may send, and the label of that button."""
+EXTEND_BUDGET_PREFIX = "/approvals budget extend "
+"""The beginning of another command that a choice button may send."""
+EXTEND_BUDGET_LABEL = "Extend the budget"
+"""The label of the button with that command."""
 _MAX_CHOICES = 5  # the most choice buttons below one message
 _MARK_PREFIX = "nod:say:"  # the *mark* of a choice button, its data, is this prefix and its words
 _MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
@@ -123,8 +125,7 @@ class PickedRow(NamedTuple):
 class BatchDecision:
     """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
 
-    Fields that a `Press` also has mean the same, unless a comment says more. It has nothing to do with choice
-    buttons.
+    Fields that a `Press` also has mean the same, unless a comment says more.
     """
 
     actor: Actor
@@ -314,8 +315,9 @@ def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
     buttons = []
     for words in dict.fromkeys(choices):  # each once
         mark = f"{_MARK_PREFIX}{words}"
-        if read_choice(mark):
-            buttons.append((_label(words), mark))
+        fits_button = read_choice(mark) is not None
+        if fits_button:
+            buttons.append((_make_label(words), mark))
     return buttons[:_MAX_CHOICES]
 
 
@@ -327,7 +329,7 @@ def make_offer_mark(words: str) -> str:
     return mark
 
 
-def _label(words: str) -> str:
+def _make_label(words: str) -> str:
     if words.startswith(EXTEND_BUDGET_PREFIX):
         return EXTEND_BUDGET_LABEL
     return words

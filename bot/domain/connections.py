@@ -52,8 +52,8 @@ class Connection:
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
-    # True: Nod does not use the account for now. It is a chat's, and people of another company read along
-    # there, or the admin who connected it is not an admin now. Each look-up sets this; it is not stored
+    # True: Nod does not use the account, which is a chat's, for now. Either people of another company read
+    # along there, or the admin who connected it is no admin now. Each look-up sets this; it is not stored
     is_resting: bool = False
 
     @classmethod
@@ -169,12 +169,12 @@ def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
     for secret in secrets:
         if len(secret) >= _MIN_SECRET_CHARS:
             encodings |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
-            encodings |= _in_base64(secret.encode())
+            encodings |= _list_base64_parts(secret.encode())
     return tuple(sorted(encodings, key=len, reverse=True))
 
 
-def _in_base64(secret: bytes) -> set[str]:
-    """Return what a secret looks like in the base64 of a longer text, in both alphabets.
+def _list_base64_parts(secret: bytes) -> set[str]:
+    """Return the letters that a secret gives in the base64 of a longer text, in both alphabets.
 
     Base64 writes three bytes as four letters of 6 bits. So the secret may begin at three offsets, and each
     gives other letters. Letters that depend on the bytes before or after the secret are left out.
@@ -182,7 +182,7 @@ def _in_base64(secret: bytes) -> set[str]:
     parts: set[str] = set()
     for offset in range(3):
         letters = base64.b64encode(b"\0" * offset + secret).decode().rstrip("=")
-        first = math.ceil(offset * 8 / 6)
+        first = math.ceil(offset * 8 / 6)  # the first letter with bits of the secret alone
         end = (offset + len(secret)) * 8 // 6
         part = letters[first:end]
         parts |= {part, part.replace("+", "-").replace("/", "_")}

@@ -9,7 +9,8 @@ that a text can't end the isolate around it.
 
 import regex
 
-FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+FIRST_STRONG_ISOLATE = "\u2068"
+POP_ISOLATE = "\u2069"
 # letters of Hebrew and of Arabic, and Arabic numbers
 _RIGHT_TO_LEFT = r"[\p{Bidi_Class=R}\p{Bidi_Class=AL}\p{Bidi_Class=AN}]"
 _HAS_RIGHT_TO_LEFT = regex.compile(_RIGHT_TO_LEFT)
@@ -64,8 +65,9 @@ def _set_line_apart(line: str) -> str:
         return f"{line[:start]}{_isolate(line[start:])}"
     label = _LABEL.match(line)
     if label and _begins_right_to_left(line[label.end() :]):
-        return f"{_PART.sub(_isolate_found, label[0])}{_isolate(line[label.end() :])}"
-    return str(_PART.sub(_isolate_found, line))
+        isolated_label = _PART.sub(_isolate_part, label[0])
+        return f"{isolated_label}{_isolate(line[label.end() :])}"
+    return str(_PART.sub(_isolate_part, line))
 
 
 def _begins_right_to_left(text: str) -> bool:
@@ -73,8 +75,8 @@ def _begins_right_to_left(text: str) -> bool:
     return first is not None and runs_right_to_left(first[0])
 
 
-def _isolate_found(found: regex.Match[str]) -> str:
-    part = found[0]
-    if not part.startswith("“"):
-        return _isolate(part)
-    return f"“{_isolate(part[1:-1])}”" if runs_right_to_left(part) else part
+def _isolate_part(match: regex.Match[str]) -> str:
+    part = match[0]
+    if part.startswith("“"):  # a quotation, whose marks stay outside
+        return f"“{_isolate(part[1:-1])}”"
+    return _isolate(part)

@@ -19,8 +19,11 @@ MAX_SENT_TEXT_BYTES = 1_000_000
 MAX_SHOWN_UTF16_UNITS = 1000
 """The most UTF-16 code units of a result that a card shows in full; a longer result is a file, too."""
 
-MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
-"""The most files that a program gets with the answer of one call, and the most bytes in all of them."""
+MAX_CALL_FILES = 8
+"""The most files that a program gets with the answer of one call."""
+
+MAX_CALL_BYTES = 2_000_000
+"""The most bytes of these files together."""
 
 _MAX_NAME_CHARS = 80
 _MAX_ENDING_CHARS = 10  # the longest ending of a file's name; a longer ending is a part of the name
@@ -101,13 +104,14 @@ def format_json_as_lines(text: str) -> str:
 def prepare_for_people(text: str) -> str:
     """Return the text of a file for people, without secrets and at most `MAX_SENT_TEXT_BYTES` long.
 
-    A JSON object with a value of several lines is unfolded. What is cut off is named in a last line.
+    A JSON object with a value of several lines is written by `format_json_as_lines`. If the text is cut, a
+    last line says how much is missing.
     """
     plain = redact_text(text)
-    has_long_values = any("\n" in value for _, value in read_json_fields(plain))
-    if has_long_values:
+    has_multiline_value = any("\n" in value for _, value in read_json_fields(plain))
+    if has_multiline_value:
         plain = format_json_as_lines(plain)
-    data = redact_text(plain).encode(errors="replace")  # again: unfolding may reveal another secret
+    data = redact_text(plain).encode(errors="replace")  # again: the lines may reveal another secret
     if len(data) <= MAX_SENT_TEXT_BYTES:
         return data.decode()
     room = MAX_SENT_TEXT_BYTES - len(_name_left_out(len(data)))

@@ -201,7 +201,8 @@ def fill_in(
     ``read`` returns the value that was entered for a field, None for no value; it raises BadAnswer. A field
     that the person left as it was changes no argument, and adds none.
     """
-    values, faults = dict(arguments), {}
+    values = dict(arguments)
+    faults: dict[str, str] = {}
     for field_ in fields:
         try:
             value = read(field_)
@@ -212,6 +213,7 @@ def fill_in(
             continue  # the default was left as it was: the argument stays as it is, or stays absent
         if value == [] and not field_.required and not field_.present:
             value = None  # no entries in an optional list that had none: the argument stays absent
+        # None is entered as null only for an argument that must be there, or was there before
         takes_null = field_.nullable and (field_.present or field_.required)
         if value is not None or takes_null:
             values[field_.name] = value

@@ -15,8 +15,8 @@ from bot.domain.times import format_span
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
 """The outcomes that are counted. A request may have several: an edited one is approved, and may fail."""
-_MAX_WAITS = 10_000  # only the first waits are counted: sorting more would block the event loop
-_SLOWEST_FROM_SHARE = 0.9  # the slowest tenth comes after this share of the decisions, the fastest first
+_MAX_WAITS = 10_000  # further waits are not kept: sorting more would block the event loop
+_SLOWEST_FROM_SHARE = 0.9  # of the decisions, sorted by speed: the slowest tenth begins after it
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 
@@ -34,7 +34,7 @@ class Facet(StrEnum):
 class Tally:
     """The number of requests by outcome, and the seconds that each of them waited for its decision."""
 
-    asked: int = 0
+    asked: int = 0  # all requests
     approved: int = 0
     edited: int = 0
     declined: int = 0
@@ -108,7 +108,7 @@ class Insights:
     """The statistics since a moment."""
 
     since: datetime
-    back_to: datetime | None  # if there was too much to count all, the moment since which all is counted
+    back_to: datetime | None  # the moment since which all is counted, if all since ``since`` was too much
     everyone: bool  # False: the statistics of one person alone
     total: Tally
     parts: Mapping[Facet, Sequence[InsightPart]]

@@ -113,9 +113,10 @@ class FailureDetector:
         self._seen: dict[str, _SeenBeats] = {}  # by process id
 
     def record_beats(self, beats: Mapping[str, int]) -> dict[str, int]:
-        """Take in the number of beats of each other process, by process id.
+        """Note the number of beats of each other process; return the processes that are gone.
 
-        Return the same for the processes that are gone: their ids, and the last number of their beats.
+        Both mappings are from a process id to a number of beats. For a process that is gone, it is the last
+        number that was seen.
         """
         before = self._seen
         self._seen = {}
@@ -186,10 +187,10 @@ class WorkCache:
         self._people[str(actor)] = person
 
     def find_turn_owner(self, actor: Actor) -> str:
-        """Return the owner to store with a new turn of an account: this process's id if it can begin it now.
+        """Return the owner to store with a new turn of an account.
 
-        Empty if it can't, or if the account's Person is not cached: then the turn waits in its queue, and any
-        process may begin it.
+        It is the id of this process if this process can begin the turn now. It is empty otherwise, or if the
+        account's Person is not cached: then the turn waits in its queue, and any process may begin it.
         """
         person = self._people.get(str(actor))
         if not person:

@@ -16,13 +16,15 @@ from urllib.parse import urlsplit
 
 from bot.domain.times import parse_duration
 
-_MOST_CHARS, _MOST_MODELS = 200_000, 100  # the most characters and models of the file
+_MAX_FILE_CHARS = 200_000
+_MAX_MODELS = 100  # in the file
 _NAME = re.compile(r"[\w.:/@+-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # the start of a table: ["my model"], ['my model'], [my-model], or of a table in it: [my-model.options]; the
 # first three groups are its name in the three notations
 _HEADER = re.compile(r"\s*\[\s*(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))\s*(?P<mark>[.\]])")
-_SMALLEST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000_000
+_MIN_WINDOW_TOKENS = 2_000
+_MAX_WINDOW_TOKENS = 100_000_000
 _FIELDS_SET_BY_NOD = frozenset(
     {"model", "messages", "input", "instructions", "stream", "stream_options", "tools", "parallel_tool_calls"}
 )
@@ -78,16 +80,16 @@ def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
 
     ``default`` is the model of the settings, which may be a fallback although the file does not have it.
     """
-    if len(text) > _MOST_CHARS:
-        raise ValueError(f"it is longer than {_MOST_CHARS:,} characters")
+    if len(text) > _MAX_FILE_CHARS:
+        raise ValueError(f"it is longer than {_MAX_FILE_CHARS:,} characters")
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error))
-        where = f"line {found[2]}: {found[1]}" if found else str(error)
-        raise ValueError(f"{where}. Write it as in docs/models.md") from None
-    if len(tables) > _MOST_MODELS:
-        raise ValueError(f"it has {len(tables)} models; {_MOST_MODELS} is the most")
+        parts = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error))
+        fault = f"line {parts[2]}: {parts[1]}" if parts else str(error)
+        raise ValueError(f"{fault}. Write it as in docs/models.md") from None
+    if len(tables) > _MAX_MODELS:
+        raise ValueError(f"it has {len(tables)} models; {_MAX_MODELS} is the most")
     models = {name: _read_model(text, name, table) for name, table in tables.items()}
     for model in models.values():
         is_other_model = model.fallback in {*models, default} and model.fallback != model.name
@@ -209,8 +211,8 @@ def _read_switch(value: Any) -> bool:
 
 
 def _read_window(value: Any) -> int:
-    if type(value) is not int or not _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
-        raise ValueError(f"write a number of tokens from {_SMALLEST_WINDOW:,} on, such as 128000")
+    if type(value) is not int or not _MIN_WINDOW_TOKENS <= value <= _MAX_WINDOW_TOKENS:
+        raise ValueError(f"write a number of tokens from {_MIN_WINDOW_TOKENS:,} on, such as 128000")
     return value
 
 

@@ -27,7 +27,7 @@ EARLIER = "What you proposed earlier:"
 """The beginning of a note to the model on proposals that ended after the conversation had continued."""
 
 _END_CHARS = 2_000  # the characters kept from the end of a long text, where a command says how it went
-_END_DIVISOR = 4  # at most a quarter of the characters that are kept is from the end
+_END_DIVISOR = 4  # at most a quarter of the kept characters is from the end
 # ``chars``: the number of characters left out; ``offset``: where they begin in the full text
 _LEFT_OUT = (
     "\n[{chars} characters left out here. Read further with output_read(handle='{handle}', offset={offset}). "
@@ -54,7 +54,10 @@ def bound_text(text: str, most: int = MAX_RESULT) -> str:
 
 
 def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
-    """Return the text; if it is too long its beginning and end, with a note between on how to read the rest.
+    """Return the text or, if it is too long, its beginning and end with a note between them.
+
+    The note says how the model reads what is left out.
+
 
     - ``handle``: the handle by which the model reads the full text (``bot/store/outputs.py``)
     - ``most``: the most characters to return, at least 500
@@ -90,68 +93,74 @@ def _note_left_out(handle: str, offset: int, left_out: int) -> str:
     return _LEFT_OUT.format(chars=left_out, handle=handle, offset=offset)
 
 
-def for_model(p: Proposal) -> str:
+def for_model(proposal: Proposal) -> str:
     """Return the tool result for a proposal in the model's history, from its current state."""
-    who = p.decided_by or "someone"
-    edited = "".join(f" {edit.words_for_model}." for edit in p.edits)
-    words_of_kind = p.kind.tell_model(p)
+    who = proposal.decided_by or "someone"
+    edited = "".join(f" {edit.words_for_model}." for edit in proposal.edits)
+    words_of_kind = proposal.kind.tell_model(proposal)
     if words_of_kind:
         return words_of_kind + edited
-    match p.state:
+    match proposal.state:
         case State.PROPOSED:
-            may = one_line(p.deciders.in_words(p.requester.label))
-            words = f"{WAITING}: nothing has happened yet. {may} can decide with a card; do not ask again."
+            deciders = one_line(proposal.deciders.in_words(proposal.requester.label))
+            words = (
+                f"{WAITING}: nothing has happened yet. {deciders} can decide with a card; do not ask again."
+            )
         case State.APPROVED | State.EXECUTING:
             words = f"{WAITING}: approved by {who} and running now; its result is not known yet."
         case State.SUCCEEDED:
-            end = f"ENDED BADLY: {p.ended_badly}," if p.ended_badly else "SUCCEEDED:"
-            words = f"{end} approved by {who}. {_describe_misread(p)}Result: {_describe_result(p)}"
-        case State.DECLINED if p.decline_reason:
+            end = f"ENDED BADLY: {proposal.ended_badly}," if proposal.ended_badly else "SUCCEEDED:"
             words = (
-                f"DECLINED: {who} asked for something else: {p.decline_reason.rstrip('.')}. "
+                f"{end} approved by {who}. {_describe_misread(proposal)}Result: {_describe_result(proposal)}"
+            )
+        case State.DECLINED if proposal.decline_reason:
+            words = (
+                f"DECLINED: {who} asked for something else: {proposal.decline_reason.rstrip('.')}. "
                 "Nothing was changed. Change it accordingly and propose again."
             )
         case State.DECLINED:
             words = f"DECLINED: {who} said no. Nothing was changed. Move on; do not ask again."
         case State.EXPIRED:
-            words = f"EXPIRED: {why_expired(p)}. Nothing was changed. This is not a refusal by a person."
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            words = (
+                f"EXPIRED: {why_expired(proposal)}. Nothing was changed. This is not a refusal by a person."
+            )
+        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             words = (
                 "UNDELIVERABLE: the card could not be shown to anybody who may decide. Nothing was changed."
             )
         case State.CANCELLED:
             words = f"CANCELLED: {who} took it back. Nothing was changed."
         case State.FAILED:
-            words = _describe_failure(p, who)
+            words = _describe_failure(proposal, who)
     return words.rstrip() + edited
 
 
-def because(p: Proposal) -> str:
+def because(proposal: Proposal) -> str:
     """Return the reason of a decline as the end of a sentence, ``: too risky``; empty without a reason."""
-    if p.decline_reason:
-        return f": {one_line(p.decline_reason).rstrip('. ')}"
+    if proposal.decline_reason:
+        return f": {one_line(proposal.decline_reason).rstrip('. ')}"
     return ""
 
 
-def _describe_result(p: Proposal) -> str:
-    if not p.result:
+def _describe_result(proposal: Proposal) -> str:
+    if not proposal.result:
         return "no output"
-    if p.kind.has_steps:  # the result of a plan is Nod's own text
-        return p.result
-    return f"{OUTSIDE} {shorten_result(p.result, p.output_handle)}"
+    if proposal.kind.has_steps:  # the result of a plan is Nod's own text
+        return proposal.result
+    return f"{OUTSIDE} {shorten_result(proposal.result, proposal.output_handle)}"
 
 
-def _describe_misread(p: Proposal) -> str:
+def _describe_misread(proposal: Proposal) -> str:
     """Return a warning about fields that differ from what was approved when read again after the run."""
-    if not p.wrong_fields:
+    if not proposal.wrong_fields:
         return ""
-    fields = one_line(", ".join(field.words for field in p.wrong_fields))
+    fields = one_line(", ".join(field.words for field in proposal.wrong_fields))
     return f"But read again, it is not what was approved: {OUTSIDE} {fields}. Tell the person. "
 
 
-def _describe_failure(p: Proposal, who: str) -> str:
-    why = p.error or ""
-    match p.cause:
+def _describe_failure(proposal: Proposal, who: str) -> str:
+    why = proposal.error or ""
+    match proposal.cause:
         case Cause.OUTCOME_UNKNOWN:
             return (
                 f"OUTCOME UNKNOWN: approved by {who} and started, but its end was never heard. It may or may "
@@ -172,55 +181,55 @@ def _describe_failure(p: Proposal, who: str) -> str:
             return f"FAILED: approved by {who}, but the tool said: {OUTSIDE} {bound_text(why or 'nothing')}"
 
 
-def why_expired(p: Proposal, decided: str = "decided") -> str:
+def why_expired(proposal: Proposal, decided: str = "decided") -> str:
     """Return why a proposal expired: no one decided in time, or an admin ended the wait.
 
     ``decided``: the verb of its kind, such as "answered".
     """
-    if p.decided_by:
-        return f"{p.decided_by} ended the wait"
+    if proposal.decided_by:
+        return f"{proposal.decided_by} ended the wait"
     return f"no one {decided} in time"
 
 
-def name_outcome(p: Proposal) -> str:
+def name_outcome(proposal: Proposal) -> str:
     """Return the outcome as one word for programs, such as ``approved``; ``waiting`` until it has ended."""
-    match p.state:
+    match proposal.state:
         case State.PROPOSED | State.APPROVED | State.EXECUTING:
             return "waiting"
         case State.SUCCEEDED:
             return "approved"
-        case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+        case State.FAILED if proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return "outcome_unknown"
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             return "undeliverable"
         case _:
-            return str(p.state)
+            return str(proposal.state)
 
 
-def describe_too_late(p: Proposal, now: datetime) -> str:
+def describe_too_late(proposal: Proposal, now: datetime) -> str:
     """Return the reply to a press on a decided proposal: who decided it, and how long ago."""
-    by = f" by {p.decided_by}" if p.decided_by else ""
-    ago = f", {format_relative(p.decided_at, now)}" if p.decided_at else ""
-    match p.state:
+    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
+    ago = f", {format_relative(proposal.decided_at, now)}" if proposal.decided_at else ""
+    match proposal.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
-            return f"Already {p.kind.answered.lower()}{by}{ago}."
-        case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+            return f"Already {proposal.kind.answered.lower()}{by}{ago}."
+        case State.FAILED if proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
-        case State.FAILED if p.cause in _NOT_RUN:
-            return f"Already approved{by}{ago}. It was not run, because {_NOT_RUN[p.cause]}."
+        case State.FAILED if proposal.cause in _NOT_RUN:
+            return f"Already approved{by}{ago}. It was not run, because {_NOT_RUN[proposal.cause]}."
         case State.FAILED:
             return f"Already approved{by}{ago}, but it failed."
-        case State.DECLINED if p.cause is Cause.REVISE:
+        case State.DECLINED if proposal.cause is Cause.REVISE:
             return f"Already sent back for changes{by}{ago}."
         case State.EXPIRED:
-            return f"Already expired{ago}: {why_expired(p)}. Nothing was changed."
+            return f"Already expired{ago}: {why_expired(proposal)}. Nothing was changed."
         case State.PROPOSED:
             return "This one is still waiting for a decision."
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             return f"Already cancelled{ago}: it could not be delivered to anyone who may decide."
-        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+        case State.CANCELLED if proposal.cause is Cause.SUPERSEDED:
             return f"Already replaced by a newer version of the plan{ago}."
-        case State.CANCELLED if p.cause is Cause.NO_LONGER_ASKED:
+        case State.CANCELLED if proposal.cause is Cause.NO_LONGER_ASKED:
             return f"Already withdrawn{ago}: the call that asked this has ended."
         case State.CANCELLED:
             return f"Already withdrawn{by}{ago}."

@@ -1,8 +1,8 @@
 """Addresses that a call would send to servers outside, and those that may be sent without asking people.
 
 The server of an address gets everything in it, so an address can carry away what the agent has read. People
-are therefore asked about a reading call as about a write (`judge_addresses`), unless each of its addresses is
-*known* (`find_allowed_addresses`). An address is known if the requester wrote it letter for letter in this
+are therefore asked about a reading call as about a write (`judge_addresses`), unless all its addresses are
+allowed (`find_allowed_addresses`). An address is allowed if the requester wrote it letter for letter in this
 conversation, or if it is a link in a page that the same tool read from the same host. Rules may allow further
 hosts.
 """
@@ -50,17 +50,21 @@ def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
 
 
 def judge_addresses(
-    risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]
+    risk: Risk,
+    addresses: Collection[str],
+    allowed_addresses: Collection[str],
+    allowed_hosts: Collection[str],
 ) -> Risk:
     """Return the risk of a reading call: ``risk`` if it may send its addresses, else the risk of a write.
 
-    It may send an address that is in ``known``, as `find_allowed_addresses` returns them, or at one of
-    ``hosts``. These are the hosts that rules allow, with * and ?.
+    It may send an address that is among ``allowed_addresses``, as `find_allowed_addresses` returns them, and
+    any address at one of ``allowed_hosts``. These are patterns with * and ?, which rules have.
     """
     for address in addresses:
         host = host_of(address)
-        is_allowed = not _UNCLEAR.search(address) and any(fnmatchcase(host, allowed) for allowed in hosts)
-        if not is_allowed and _shorten_address(address) not in known:
+        is_at_allowed_host = any(fnmatchcase(host, pattern) for pattern in allowed_hosts)
+        is_allowed_by_rule = is_at_allowed_host and not _UNCLEAR.search(address)
+        if not is_allowed_by_rule and _shorten_address(address) not in allowed_addresses:
             where = host or "a server outside"
             return Risk(
                 Level.WRITE, f"the address goes to {where} and may carry what Nod has read", vouched=False
@@ -76,14 +80,16 @@ def find_allowed_addresses(
     They are a part of ``addresses``. ``accounts``: the linked accounts of the requester.
     """
     host_by_short_address = {_shorten_address(address): host_of(address) for address in addresses}
-    known: set[str] = set()
+    allowed_words: set[str] = set()  # shortened words that a call may send, addresses among them
     for line in transcript.lines:
         if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
-            known.update(_find_words(line.text))
+            allowed_words.update(_find_words(line.text))
         for host, text in _list_results(transcript, line, tool_name):
             # a link counts only if it leads to the host that the page is from
-            known.update(word for word in _find_words(text) if host_by_short_address.get(word) == host)
-    return known & host_by_short_address.keys()
+            allowed_words.update(
+                word for word in _find_words(text) if host_by_short_address.get(word) == host
+            )
+    return allowed_words & host_by_short_address.keys()
 
 
 def _list_results(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:

@@ -118,12 +118,14 @@ def workspace_of(text: str) -> str | None:
 def role_counts_at(account: str, place: str | None) -> bool:
     """Return whether the roles of an account count at a place.
 
-    They do not in another workspace of the account's channel.
+    They count everywhere but in other workspaces of the account's channel.
     """
-    own = workspace_of(account)
-    if own is None or place is None or place.partition(":")[0] != own.partition(":")[0]:
+    workspace = workspace_of(account)
+    if workspace is None or place is None:
         return True
-    return place == own or place.startswith(f"{own}/")
+    if place.partition(":")[0] != workspace.partition(":")[0]:
+        return True  # the place is in another channel
+    return place == workspace or place.startswith(f"{workspace}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +181,12 @@ def find_accounts_in(text: str) -> frozenset[str]:
 
 def with_names(text: str, names: Names) -> str:
     """Return the text with names in place of the accounts and addresses that have one."""
-    return _ACCOUNT_OR_CODE.sub(
-        lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text
-    )
+
+    def find_replacement(match: re.Match[str]) -> str:
+        word = match[0]
+        return names.get(word) or find_name(word, names) or word
+
+    return _ACCOUNT_OR_CODE.sub(find_replacement, text)
 
 
 def find_name(what: str, names: Names) -> str:

@@ -82,7 +82,7 @@ class _JudgedRisk(NamedTuple):
 
 
 class _Asking(NamedTuple):
-    """The answer to whether people are asked about a call, and the rule behind it in words."""
+    """The decision to ask people about a call or not, and the rule behind it in words."""
 
     asks: bool
     rule: str
@@ -258,9 +258,9 @@ class Policy:
     def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
         """Return the rule, in words, that forbids a call; None if no rule does.
 
-        By default a rule whose condition is unknown for the call forbids it, too. ``always``: only rules
-        count whose condition certainly holds. For a call without arguments these are the rules that forbid
-        its tool with any arguments, perhaps only to this person or only now.
+        A rule whose condition is unknown for the call forbids it, too. With ``always``, only rules count
+        whose condition certainly holds. Asked for a call without arguments, these are the rules that forbid
+        the tool with any arguments, perhaps only to this person or only now.
         """
         if not self.book.has_forbid_rule:
             return None
@@ -273,9 +273,10 @@ class Policy:
         return None
 
     def find_lasting_objection(self, call: CallFacts) -> str | None:
-        """Return the rule, in words, that certainly forbids a call, and not only for a time; None without.
+        """Return the rule, in words, that certainly and lastingly forbids a call; None if no rule does.
 
-        For a call without arguments it forbids the tool with any arguments.
+        Rules that hold only at some hours, on some days or until an end do not count. Asked for a call
+        without arguments, it is a rule that forbids the tool with any arguments.
         """
         rules = self.book.list_applying(Subject.POLICY, call)
         lasting = (rule for rule in rules if rule.value is Mode.FORBID and not rule.is_for_a_time)
@@ -321,13 +322,14 @@ class Policy:
         # in a private chat, approvers decide only calls that can't be undone or that a rule routes to others
         is_private = place.private and not is_destructive and not self.book.routes(call)
         usual = _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS
-        who = self.book.deciders(call, usual).value  # roles and such words, accounts and groups
+        # the words of the rule: roles, "requester" and "member", accounts and groups
+        decider_words = self.book.deciders(call, usual).value
 
         holders = {role: self.holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
-        roles = tuple(role for role, accounts in holders.items() if role in who and accounts)
-        named = tuple(word for word in who if ":" in word)  # accounts and groups
+        roles = tuple(role for role, accounts in holders.items() if role in decider_words and accounts)
+        named = tuple(word for word in decider_words if ":" in word)  # accounts and groups
         # an agent's own place has no members
-        may_members = "member" in who and not kind.for_approvers and not place.is_of_agent
+        may_members = "member" in decider_words and not kind.for_approvers and not place.is_of_agent
 
         # four eyes: the requester may not approve. That holds for a call that can't be undone, if anyone else
         # may decide it; and for a kind that is for approvers, unless the requester is alone at this machine
@@ -341,7 +343,7 @@ class Policy:
         if four_eyes:
             named = tuple(name for name in named if name not in requester.accounts)
         return Deciders(
-            requester="requester" in who and not needs_someone_else,
+            requester="requester" in decider_words and not needs_someone_else,
             roles=roles,
             people=named,
             members=str(place.address) if may_members else None,
@@ -452,17 +454,20 @@ class Policy:
     def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
         """Tell if the rules may ask more of a call than those of ``before``.
 
-        The call stands for calls with any arguments, by anyone, at any time, and a rule with limits matches
-        some of these. So a new rule with limits counts as if it always matched, and a removed one as if it
-        never did. Those in both books are tried both ways: none matches, or all do.
+        The call stands for calls with any arguments, by anyone, at any time. A rule with limits matches some
+        of these calls and not others, so the two books are compared as follows:
+
+        - a new rule with limits counts as if it always matched
+        - a removed rule with limits counts as if it never matched
+        - the rules with limits that are in both books are tried both ways: none of them matches, or all do
         """
         limited = {rule for rule in self.book.rules if rule.limits}
-        common = limited.intersection(before.book.rules)  # the rules with limits that are in both books
-        new = limited - common
+        limited_in_both = limited.intersection(before.book.rules)
+        limited_and_new = limited - limited_in_both
         no_rules: set[Rule] = set()
-        for matching in (no_rules, common):
+        for matching in (no_rules, limited_in_both):
             old_book = before.book.lift_limits(matching)
-            new_book = self.book.lift_limits(new | matching)
+            new_book = self.book.lift_limits(limited_and_new | matching)
             if _is_stricter(before.with_book(old_book), self.with_book(new_book), call):
                 return True
         return False

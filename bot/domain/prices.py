@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _MILLION = 1_000_000
-_MOST_CHARS, _MOST_LINES = 1_000_000, 10_000  # of the file
+_MAX_FILE_CHARS = 1_000_000
+_MAX_FILE_LINES = 10_000
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # the date at the end of a version's name: "gpt-5-2025-08-07"
@@ -67,9 +68,10 @@ class Prices:
 
 def read_prices(text: str) -> Prices:
     """Read a price file; raises ValueError with the number of the first wrong line and its fault."""
-    if len(text) > _MOST_CHARS or text.count("\n") > _MOST_LINES:
-        raise ValueError(f"the file is too long; use at most {_MOST_LINES:,} lines")
-    currency, models = "", dict[str, Price]()
+    if len(text) > _MAX_FILE_CHARS or text.count("\n") > _MAX_FILE_LINES:
+        raise ValueError(f"the file is too long; use at most {_MAX_FILE_LINES:,} lines")
+    currency = ""
+    models: dict[str, Price] = {}
     for number, line in enumerate(text.split("\n"), 1):
         words = line.partition("#")[0].split()
         if not words:

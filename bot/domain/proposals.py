@@ -334,7 +334,7 @@ class Deciders:
     def escalate(self, roles: Iterable[str], targets: Sequence[str]) -> "Deciders":
         """Return the deciders with further roles, and with the people at ``targets``.
 
-        A target is the address of a chat, an account or a user group.
+        A target is a user group, the address of a chat, or an account, which is kept like a chat.
         """
         groups = [target for target in targets if is_group(target)]
         others = [target for target in targets if target not in groups]
@@ -354,7 +354,10 @@ class Deciders:
         return tuple(dict.fromkeys((*asker, *people)))
 
     def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
-        """Return the deciders as people read them. ``chat``: what the reader calls the request's chat."""
+        """Return the deciders as people read them.
+
+        ``requester``: the requester's name. ``chat``: the chat of the request, as the reader would call it.
+        """
         members: list[Actor | str] = []
         if self.requester and not self.four_eyes:
             members.append(requester)
@@ -368,8 +371,9 @@ class Deciders:
         elif self.escalated:
             members.append("anyone in the chat it was escalated to")
         # the requester is not among named accounts, but may have one of the roles or be a member
-        all_named = all(isinstance(member, Actor) for member in members)
-        return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
+        are_all_accounts = all(isinstance(member, Actor) for member in members)
+        may_seem_to_decide = self.four_eyes and not are_all_accounts
+        return Circle(tuple(members), except_name=requester if may_seem_to_decide else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
         """Return the deciders in words, for example ``Ana, any approver or any admin``.
@@ -405,40 +409,45 @@ class AskerFacts:
     decides: bool  # the asker may decide alone
 
 
-def offer_decision(p: "Proposal", *, grantable: bool, **_unused_facts: bool) -> tuple[Verb, ...]:
+def offer_decision(proposal: "Proposal", *, grantable: bool, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of the buttons of an open proposal, for kinds without a function of their own.
 
     The facts that such a function may need are passed by keyword: ``grantable``, if the rules let people give
     a grant with their approval, and ``fillable``, if the arguments have fields.
     """
-    may_allow_similar = Verb.SIMILAR in p.kind.extra_verbs and p.quorum == 1 and grantable and not p.undoes
-    has_trial = p.trial is not None and p.trial.tried
+    may_allow_similar = (
+        Verb.SIMILAR in proposal.kind.extra_verbs
+        and proposal.quorum == 1
+        and grantable
+        and not proposal.undoes
+    )
+    was_tried = proposal.trial is not None and proposal.trial.tried
     # a trial that can't be applied leaves only running it for real
-    may_approve = p.trial is None or not p.trial.is_refused
+    may_approve = proposal.trial is None or not proposal.trial.is_refused
 
     verbs = []
     if may_approve:
         verbs.append(Verb.APPROVE)
     verbs.append(Verb.DECLINE)
-    if p.kind.may_edit and not p.undoes:
+    if proposal.kind.may_edit and not proposal.undoes:
         verbs.append(Verb.EDIT)
-    if p.is_from_model:
+    if proposal.is_from_model:
         verbs.append(Verb.ASK)
     verbs.append(Verb.EXTEND)
     if may_approve and may_allow_similar:
         verbs.append(Verb.SIMILAR)
-    if may_mute(p):
+    if may_mute(proposal):
         verbs.append(Verb.MUTE)
-    if has_trial:
+    if was_tried:
         verbs.append(Verb.FOR_REAL)
     return tuple(verbs)
 
 
-def may_mute(p: "Proposal") -> bool:
+def may_mute(proposal: "Proposal") -> bool:
     """Tell if people may mute cards like this one: others than the requester decide, without urgency."""
-    asks_others = p.deciders.four_eyes or not p.deciders.requester
-    is_urgent = p.risk.level is Level.DESTRUCTIVE or bool(p.deciders.escalated)
-    return asks_others and p.kind.runs and not p.undoes and not is_urgent
+    asks_others = proposal.deciders.four_eyes or not proposal.deciders.requester
+    is_urgent = proposal.risk.level is Level.DESTRUCTIVE or bool(proposal.deciders.escalated)
+    return asks_others and proposal.kind.runs and not proposal.undoes and not is_urgent
 
 
 def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":
@@ -490,8 +499,7 @@ class ProposalKind:
     tell_model: "Callable[[Proposal], str]" = find_no_words  # the same for the model; empty: the usual words
 
     # verbs
-    # verbs that people may press on it, besides those of every kind
-    extra_verbs: frozenset[Verb] = frozenset()
+    extra_verbs: frozenset[Verb] = frozenset()  # people may press these, besides the verbs of every kind
     list_buttons: "Callable[..., tuple[Verb, ...]]" = offer_decision  # lists the buttons while it waits
     buttons: Mapping[Verb, Button] = field(default_factory=dict)  # buttons with labels of its own
 
@@ -520,9 +528,8 @@ class ProposalKind:
     runs_one_by_one: bool = False  # two proposals that change the same thing run one after the other
     may_claim_early: bool = False  # the transaction that approves it may also claim its run for this process
     is_counted: bool = True  # the insights count it
-    kind_if_model_asked: "ProposalKind | None" = (
-        None  # the kind to use instead if a call of the model led to it
-    )
+    # the kind to use instead if a call of the model led to it; None: this kind
+    kind_if_model_asked: "ProposalKind | None" = None
 
     def __repr__(self) -> str:
         return self.name
@@ -596,7 +603,7 @@ class Proposal:
     undoes: str | None = None  # the id of the proposal that this one undoes
     undone_by: str | None = None  # the id of the proposal that undoes this one, whether that ran or not
     undone: str | None = None  # the name of the person who had it undone; None until the undo has run
-    undo_until: datetime | None = None  # the time until which its cards offer Undo
+    undo_until: datetime | None = None  # its cards have the button Undo until then
     batch: str | None = None  # the id of the first proposal of its batch
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     schedule: str | None = None  # the id of the schedule whose run asked for it
@@ -750,7 +757,7 @@ class Order(StrEnum):
 
 
 class PageEnd(NamedTuple):
-    """The end of a page of a list that is ordered by time: the time and the id of its last row."""
+    """The last row of a page, in a list that is ordered by time: the row's time and id."""
 
     at: datetime
     id: str

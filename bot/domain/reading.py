@@ -14,7 +14,8 @@ WORDS_PER_SECOND = 5
 """A fast reader's pace, 300 words a minute."""
 MAX_CARD_WORDS = 400
 """Words that a card shows in every channel. Longer texts are read in *View all*."""
-WORK_BEGINS, WORK_ENDS = time(8), time(18)
+WORK_BEGINS = time(8)
+WORK_ENDS = time(18)
 """Working hours from Monday to Friday, on a person's own clock where it is known, else on the team's."""
 _FRIDAY = 4  # the number in `datetime.weekday`
 _MAX_PRESS_GAP = timedelta(seconds=5)  # the longest time between two rows that one press decides

@@ -435,7 +435,8 @@ def differences(
 ) -> tuple[PreviewField, ...]:
     """Return the properties in which two JSON objects differ, as texts for people without secrets."""
     secrets = (*secrets_in(before, schema), *secrets_in(after, schema))
-    old, new = redact(before, schema, secrets), redact(after, schema, secrets)
+    old = redact(before, schema, secrets)
+    new = redact(after, schema, secrets)
     changed = []
     for name in dict.fromkeys((*before, *after)):
         is_in_both = name in before and name in after

@@ -529,7 +529,7 @@ class Rulebook:
             if not has_rule_for_agents:
                 rules = [rule for rule in rules if strictness(rule.value) > strictness(default)]
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
-        found = Found(default, None) if best is None else Found(best.value, best)
+        found = Found(best.value, best) if best else Found(default, None)
 
         # `list_applying` leaves out rules whose condition is unknown. Such a rule counts if it is stricter
         # than the value so far. Without a value (no rule matches, no default) there is nothing to compare
@@ -568,7 +568,7 @@ class Rulebook:
         return found.value
 
     def deciders(self, call: CallFacts, default: tuple[str, ...]) -> Found[tuple[str, ...]]:
-        """Return the narrowest circle among the matching rules.
+        """Return the narrowest deciders among the matching rules.
 
         From wide to narrow: anyone there, the requester, roles, accounts.
         """
@@ -690,23 +690,25 @@ class Rulebook:
             condition = rule.limits.condition if rule.limits else None
             if condition is None:
                 continue
-            lacking: list[str] = []  # a field that the tool lacks, for each tool that lacks one
-            concerned = {name: schema for name, schema in schemas.items() if rule.is_about(name)}
-            for name, schema in concerned.items():
-                field_name = rule.find_lacking_field(schema)
-                if field_name:
-                    lacking.append(field_name)
+            lacking_fields: list[str] = []  # for each tool that lacks a field: the first that it lacks
+            schemas_of_rule = {name: schema for name, schema in schemas.items() if rule.is_about(name)}
+            for name, schema in schemas_of_rule.items():
+                lacking_field = rule.find_lacking_field(schema)
+                if lacking_field:
+                    lacking_fields.append(lacking_field)
                     continue
-                why = condition.find_misfit(schema)
-                if why:
-                    reasons[rule.id] = f"does not fit {name}: {why}"
-            if all_tools and lacking and len(lacking) == len(concerned):
-                reasons[rule.id] = f"fits no tool: none has {lacking[0]}"
+                misfit = condition.find_misfit(schema)
+                if misfit:
+                    reasons[rule.id] = f"does not fit {name}: {misfit}"
+            if all_tools and lacking_fields and len(lacking_fields) == len(schemas_of_rule):
+                reasons[rule.id] = f"fits no tool: none has {lacking_fields[0]}"
         return reasons
 
-    def lift_limits(self, which: AbstractSet[Rule]) -> "Rulebook":
-        """Return the rulebook as if the limits of these rules always held, and of all other rules never."""
-        rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
+    def lift_limits(self, always_within: AbstractSet[Rule]) -> "Rulebook":
+        """Return the rulebook as if every call were within the limits of these rules, and of no others."""
+        rules = (
+            replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in always_within
+        )
         return replace(self, rules=tuple(rules))
 
     def accounts_with(self, role: str) -> dict[str, bool]:

@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 from bot.domain.proposals import canonical
 from bot.domain.rules import covers
 
-_HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
+_HERE = "the conversation where it was asked"
+_CHAT = "the chat where it was asked"
+_SHORT_ID_CHARS = 8  # the beginning of an id that people read
 
 
 class GrantScope(StrEnum):
@@ -78,7 +80,7 @@ class GrantAudience(StrEnum):
             GrantAudience.REQUESTER: f"{requester} everywhere",
             GrantAudience.CHAT: f"everyone in {chat}",
             GrantAudience.EVERYONE: "everyone everywhere",
-            GrantAudience.SCHEDULE: f"runs of {requester}'s schedule {schedule[:8]}".rstrip(),
+            GrantAudience.SCHEDULE: f"runs of {requester}'s schedule {schedule[:_SHORT_ID_CHARS]}".rstrip(),
         }[self]
 
 
@@ -184,5 +186,6 @@ def list_grant_scopes(
         scopes.append((GrantScope.PREFIX, canonical(fixed_words), like.begins.said))
     scopes.append((GrantScope.TOOL, "", "with any arguments"))
     return [
-        (Scope(tool_name, tool_version, rung, match), f"{tool_name} {words}") for rung, match, words in scopes
+        (Scope(tool_name, tool_version, scope, match), f"{tool_name} {words}")
+        for scope, match, words in scopes
     ]

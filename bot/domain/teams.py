@@ -135,7 +135,8 @@ def make_teammate_name(role: str, taken: Sequence[str]) -> str:
     """Return a short name made of the role, which differs from the names in ``taken``."""
     words = re.findall(r"[a-z0-9]+", role.lower())[:4]
     base = "-".join(words)[:30].strip("-") or "teammate"
-    name, number = base, 1
+    name = base
+    number = 1
     while name in taken:
         number += 1
         name = f"{base}-{number}"

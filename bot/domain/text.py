@@ -105,7 +105,8 @@ def find_cut(text: str, at: int) -> int:
     if at >= len(text):
         return len(text)
     # the look-up begins a little before the cut, not at the start of a long text
-    end = start = max(0, at - _MAX_CLUSTER_POINTS)
+    start = max(0, at - _MAX_CLUSTER_POINTS)
+    end = start
     for cluster in _CLUSTER.finditer(text, start, at + _MAX_CLUSTER_POINTS):
         if cluster.end() > at:
             break
@@ -134,8 +135,10 @@ def shorten(text: str, most: int) -> str:
 
 def name_some(names: Sequence[str], most: int) -> str:
     """Return the first names, and how many more there are: ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    named = ", ".join(names[:most])
+    if len(names) > most:
+        return f"{named} and {len(names) - most} more"
+    return named
 
 
 def as_text(value: Any, *, indent: int | None = None) -> str:
@@ -207,10 +210,10 @@ def format_thread(said: Sequence[tuple[str, str]], words: str) -> str:
     if len(said) == 1:
         [(author, text)] = said
         return format_reply(author, text, words)
-    began, *later = _format_lines(said)
+    first_line, *later_lines = _format_lines(said)
     return _put_above(
         "The thread so far",
-        "\n".join([began, *_keep_newest(later)]),
+        "\n".join([first_line, *_keep_newest(later_lines)]),
         words,
         _MAX_QUOTE_CHARS + _MAX_THREAD_CHARS + _NOTE_CHARS,
     )

@@ -37,9 +37,9 @@ _SHOWN_AS_DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
 
 def format_relative(at: datetime, now: datetime) -> str:
     """Format when something was or will be, as seen from ``now``: ``in 2 h``, ``5 min ago``."""
-    left = at.astimezone(UTC) - now.astimezone(UTC)
-    is_ahead = left > timedelta()
-    size = abs(left)
+    difference = at.astimezone(UTC) - now.astimezone(UTC)
+    is_ahead = difference > timedelta()
+    size = abs(difference)
     if size < timedelta(minutes=1):
         if is_ahead:
             return "in less than a minute"
@@ -231,13 +231,18 @@ def format_length(seconds: float) -> str:
     """Format a length of time as an admin would write it: ``36h``, ``1d 2h 3s``."""
     left = round(seconds)
     units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
-    for unit, size in units:  # as a whole number of one unit
+
+    # a whole number of one unit, such as 36h
+    for unit, size in units:
         if left and left % size == 0 and unit != "s":
             return f"{left // size}{unit}"
-    parts = []  # else in several units
+
+    # otherwise several units
+    parts = []
     for unit, size in units:
         count, left = divmod(left, size)
-        parts += [f"{count}{unit}"] if count else []
+        if count:
+            parts.append(f"{count}{unit}")
     return " ".join(parts) or "0s"
 
 

@@ -103,10 +103,10 @@ def _find_declines(calls: Sequence[EarlierCall]) -> Iterator[str]:
     if not declines:
         return
     name, count = declines.most_common(1)[0]
-    others = len(declines) - 1
-    if others:
-        noun = "other" if others == 1 else "others"
-        yield f"{one_line(name)} and {others} {noun} have declined this before"
+    other_count = len(declines) - 1
+    if other_count:
+        noun = "other" if other_count == 1 else "others"
+        yield f"{one_line(name)} and {other_count} {noun} have declined this before"
     else:
         yield f"{one_line(name)} has declined this {_TIMES_TEXTS.get(count, f'{count} times')}"
 
@@ -155,11 +155,13 @@ def _find_largest(proposal: Proposal, recent: Sequence[EarlierCall], compared_wi
         return
     earlier = [call.read() for call in recent]
     for name, value in amounts.items():
-        before = [arguments[name] for arguments in earlier if _is_number(arguments.get(name))]
-        if len(before) < _MIN_COMPARED_CALLS or value <= max(0, *before) * _LARGEST_FACTOR:
+        earlier_values = [arguments[name] for arguments in earlier if _is_number(arguments.get(name))]
+        if len(earlier_values) < _MIN_COMPARED_CALLS:
+            continue
+        if value <= max(0, *earlier_values) * _LARGEST_FACTOR:
             continue
         label = label_of(name).lower()
-        yield f"{label} is the largest of {compared_with} (before: {_format_number(max(before))})"
+        yield f"{label} is the largest of {compared_with} (before: {_format_number(max(earlier_values))})"
 
 
 def _find_amounts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -20,7 +20,8 @@ from typing import Any
 
 _MAX_DEPTH = 8  # levels of lists and objects; a deeper value is shown as JSON
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
-_TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
+_TEXT_INDENT_CHARS = 4  # of the lines of a text in an outline
+_FIELD_INDENT_CHARS = 2  # of the fields inside a field
 # texts that are quoted in an outline, since they read like a flag, nothing, a number or a quoted text
 _LOOKS_LIKE_NO_TEXT = re.compile(r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL)
 # texts that are quoted as an entry of a list, since they read like a field or an entry: "a: b", "1. a"
@@ -87,13 +88,13 @@ def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _outline_field(name, inner, depth)
     elif isinstance(value, list) and value:
         for number, entry in enumerate(value, 1):
-            first, *rest = _outline_lines(entry, depth + 1)
+            first_line, *further_lines = _outline_lines(entry, depth + 1)
             mark = f"{number}. "
-            yield mark + first
-            yield from _indent(rest, len(mark))
+            yield mark + first_line
+            yield from _indent(further_lines, len(mark))
     elif isinstance(value, str) and "\n" in value:
         yield "(text)"
-        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT_CHARS)
     elif isinstance(value, str) and _LOOKS_LIKE_FIELD.search(value):
         yield json.dumps(value, ensure_ascii=False)
     else:
@@ -109,10 +110,10 @@ def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
         label = f"{label} / {_outline_label(inner_name)}"
     if isinstance(value, str) and "\n" in value:
         yield f"{label}:"
-        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT_CHARS)
     elif isinstance(value, dict | list) and value and not _is_list_of_words(value):
         yield f"{label}:"
-        yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT)
+        yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT_CHARS)
     else:
         yield f"{label}: {_inline_value(value)}"
 

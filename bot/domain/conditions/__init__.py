@@ -55,7 +55,7 @@ class Condition:
 
     @property
     def fields(self) -> list[FieldRef]:
-        """The paths of the arguments that the condition compares."""
+        """The fields that the condition compares."""
         return [comparison.field for comparison in self._comparisons]
 
     @property

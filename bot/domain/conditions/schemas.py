@@ -11,8 +11,12 @@ from bot.domain.redaction import find_referred
 
 MAX_DEPTH = 8
 """The most references and alternatives inside one another; also for paths and brackets of conditions."""
-LIST, NUMBER, OBJECT, TEXT, YES_OR_NO = "a list", "a number", "an object", "text", "yes or no"
-"""The kinds of values, as messages to people name them."""
+# the kinds of values, as messages to people name them
+LIST = "a list"
+NUMBER = "a number"
+OBJECT = "an object"
+TEXT = "text"
+YES_OR_NO = "yes or no"
 
 Schema = Mapping[str, Any]
 
@@ -76,11 +80,12 @@ def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema
 
 def _join(part: Schema, alternative: Schema) -> Schema:
     """Return an alternative of a part, with the keywords that stand in the part next to its alternatives."""
-    own = {key: value for key, value in part.items() if key not in _ALTERNATIVES}
-    joined = {**own, **alternative}
-    properties = (part.get("properties"), alternative.get("properties"))
-    if all(isinstance(fields, Mapping) for fields in properties):
-        joined["properties"] = {**part["properties"], **alternative["properties"]}
+    common = {key: value for key, value in part.items() if key not in _ALTERNATIVES}
+    joined = {**common, **alternative}
+    own_fields = part.get("properties")
+    further_fields = alternative.get("properties")
+    if isinstance(own_fields, Mapping) and isinstance(further_fields, Mapping):
+        joined["properties"] = {**own_fields, **further_fields}
     return joined
 
 

@@ -13,53 +13,53 @@ from bot.domain.proposals import Cause, Proposal, ProposalKind, State, Tone
 from bot.domain.verbs import BUTTONS, Verb
 
 
-def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
+def _find_outcome(proposal: Proposal) -> tuple[Tone, str] | None:
     """Return the tone and the words of a plan's state on its card; None: the usual words."""
-    who, why = p.decided_by or "someone", because(p)
-    match p.state:
+    who, why = proposal.decided_by or "someone", because(proposal)
+    match proposal.state:
         case State.PROPOSED:
-            until = f" Until then {p.teammate} can only look around." if p.teammate else ""
+            until = f" Until then {proposal.teammate} can only look around." if proposal.teammate else ""
             return Tone.WAITING, f"Plan waiting for approval.{until}"
         case State.SUCCEEDED:
-            steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
-            if p.ticked or not p.teammate:
+            steps = f"{len(proposal.ticked)} of {len(Plan.of(proposal.arguments).steps)} steps done."
+            if proposal.ticked or not proposal.teammate:
                 progress = steps
             else:
-                progress = f"{p.teammate} may carry it out."
+                progress = f"{proposal.teammate} may carry it out."
             return Tone.GOOD, f"Plan approved by {who}. {progress}"
-        case State.DECLINED if p.cause is Cause.REVISE:
+        case State.DECLINED if proposal.cause is Cause.REVISE:
             return Tone.QUIET, f"Sent back for changes by {who}{why}."
         case State.DECLINED:
             return Tone.QUIET, f"Plan rejected by {who}{why}."
-        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+        case State.CANCELLED if proposal.cause is Cause.SUPERSEDED:
             return Tone.QUIET, "Replaced by a newer version of the plan."
     return None  # the words that most kinds use
 
 
-def _tell_model(p: Proposal) -> str:
+def _tell_model(proposal: Proposal) -> str:
     """Return the text for the model on a plan that was sent back, rejected or replaced; empty for another."""
-    if p.state is State.CANCELLED and p.cause is Cause.SUPERSEDED:
+    if proposal.state is State.CANCELLED and proposal.cause is Cause.SUPERSEDED:
         return "CANCELLED: a newer version of the plan took its place."
-    if p.state is not State.DECLINED:
+    if proposal.state is not State.DECLINED:
         return ""
-    who = p.decided_by or "someone"
-    locked = "You are still locked. " if p.teammate else ""
-    if p.cause is Cause.REVISE:
+    who = proposal.decided_by or "someone"
+    locked = "You are still locked. " if proposal.teammate else ""
+    if proposal.cause is Cause.REVISE:
         return (
-            f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
+            f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {proposal.decline_reason}. "
             f"{locked}Submit a new version with plan_submit."
         )
     return (
-        f"DECLINED: {who} rejected the plan. Reason: {p.decline_reason or 'none given'}. "
+        f"DECLINED: {who} rejected the plan. Reason: {proposal.decline_reason or 'none given'}. "
         f"{locked}Submit another plan only if the reason asks for one; otherwise end with what "
         "you found."
     )
 
 
-def _offer(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
+def _offer(proposal: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of a waiting plan's buttons. It has ASK only if a model's call made the plan."""
-    ask = (Verb.ASK,) if p.is_from_model else ()
-    approve_steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
+    ask = (Verb.ASK,) if proposal.is_from_model else ()
+    approve_steps = (Verb.APPROVE_STEPS,) if proposal.quorum == 1 and proposal.teammate else ()
     return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *ask, *approve_steps, Verb.EXTEND)
 
 

@@ -32,9 +32,9 @@ def _introduce_asked(asker: AskerFacts) -> str:
     return introduce_asker(asker, "Asked of")
 
 
-def _offer_choices(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
+def _offer_choices(proposal: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of a question's buttons: one for each choice, an answer in words, or none at all."""
-    return (*CHOICES[: len(p.choices or ())], Verb.ANSWER, Verb.DECLINE)
+    return (*CHOICES[: len(proposal.choices or ())], Verb.ANSWER, Verb.DECLINE)
 
 
 def _offer_form(_: Proposal, *, fillable: bool, **_unused_facts: bool) -> tuple[Verb, ...]:
@@ -43,25 +43,29 @@ def _offer_form(_: Proposal, *, fillable: bool, **_unused_facts: bool) -> tuple[
     return (*filling, Verb.APPROVE, Verb.DECLINE)
 
 
-def _tell_model(p: Proposal) -> str:
+def _tell_model(proposal: Proposal) -> str:
     """Return the text for the model on how its question stands or ended."""
-    who = p.decided_by or "someone"
-    match p.state:
+    who = proposal.decided_by or "someone"
+    match proposal.state:
         case State.PROPOSED:
-            may = one_line(p.deciders.in_words(p.requester.label))
-            return f"{WAITING}: the question is open, and {may} can answer it. Do not ask it again."
+            deciders = one_line(proposal.deciders.in_words(proposal.requester.label))
+            return f"{WAITING}: the question is open, and {deciders} can answer it. Do not ask it again."
         case State.SUCCEEDED:
-            return f"ANSWERED by {who}: “{p.result}”. An answer approves nothing."
+            return f"ANSWERED by {who}: “{proposal.result}”. An answer approves nothing."
         case State.DECLINED:
-            return f"DECLINED: {who} gives no answer{because(p)}. Do not ask it again."
+            return f"DECLINED: {who} gives no answer{because(proposal)}. Do not ask it again."
         case State.EXPIRED:
-            return f"EXPIRED: {why_expired(p, 'answered')}. Continue without an answer, or say what you need."
-        case State.CANCELLED if p.cause is Cause.WRITTEN:
+            why = why_expired(proposal, "answered")
+            return f"EXPIRED: {why}. Continue without an answer, or say what you need."
+        case State.CANCELLED if proposal.cause is Cause.WRITTEN:
             return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
         case State.CANCELLED:
-            return f"CANCELLED: it was withdrawn or reached no one{because(p)}. Continue without an answer."
+            reason = because(proposal)
+            return f"CANCELLED: it was withdrawn or reached no one{reason}. Continue without an answer."
         case State.FAILED:
-            return f"FAILED: the answer was lost: {p.error or 'no one knows why'}. You may ask it again."
+            return (
+                f"FAILED: the answer was lost: {proposal.error or 'no one knows why'}. You may ask it again."
+            )
         case State.APPROVED | State.EXECUTING:
             return f"{WAITING}: {who} has answered, and you get the answer in a moment."
 

@@ -26,28 +26,28 @@ def _introduce(asker: AskerFacts) -> str:
     return f"Read as you, for {asker.place}" if asker.place else "Read as you"
 
 
-def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
-    if p.state is not State.DECLINED:
+def _find_outcome(proposal: Proposal) -> tuple[Tone, str] | None:
+    if proposal.state is not State.DECLINED:
         return None
-    words = "Only in private" if is_private_only(p) else "Not now"
-    return Tone.QUIET, f"{words}, said {p.decided_by or 'someone'}. Nothing was read."
+    words = "Only in private" if is_private_only(proposal) else "Not now"
+    return Tone.QUIET, f"{words}, said {proposal.decided_by or 'someone'}. Nothing was read."
 
 
-def _tell_model(p: Proposal) -> str:
-    who = p.decided_by or "someone"
-    match p.state:
+def _tell_model(proposal: Proposal) -> str:
+    who = proposal.decided_by or "someone"
+    match proposal.state:
         case State.PROPOSED:
-            return f"{WAITING}: nothing was read yet. {p.requester.label} was asked; do not ask again."
-        case State.DECLINED if is_private_only(p):
+            return f"{WAITING}: nothing was read yet. {proposal.requester.label} was asked; do not ask again."
+        case State.DECLINED if is_private_only(proposal):
             return f"DECLINED: {who} lets this be read only in a private chat. Nothing was read. Say so."
         case State.DECLINED:
             return f"DECLINED: {who} does not want this to be read now. Nothing was read. Do not ask again."
     return ""
 
 
-def is_private_only(p: Proposal) -> bool:
+def is_private_only(proposal: Proposal) -> bool:
     """Tell if the owner of the account said that the call is to run only in private."""
-    return any(vote.verb == Verb.NEVER for vote in p.votes)
+    return any(vote.verb == Verb.NEVER for vote in proposal.votes)
 
 
 READING = ProposalKind(

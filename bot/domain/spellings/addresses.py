@@ -40,7 +40,7 @@ def compare_addresses(found: str, wanted: WantedText) -> Answer:
     - if it has more than `MAX_CHARS` characters,
     - if it can't be parsed or it is unclear where it leads, but it begins like an address, fits in its loose
       form, or is below the address that the rule names,
-    - if it fits in one form alone, or as one program reads it (`_list_readings`),
+    - if it fits in only one of the two forms, or only as some program reads it (`_list_readings`),
     - if it is below the address that the rule names,
     - if it fits and has an ``@``: programs disagree on where a user's name ends.
     """
@@ -50,10 +50,7 @@ def compare_addresses(found: str, wanted: WantedText) -> Answer:
     loose_wanted = _loosen_address(wanted.text)
     loose_forms = [_loosen_address(reading) for reading in _list_readings(found)]
     fits_loosely = any(wanted.fits(form, loose_wanted) for form in loose_forms)
-    is_below = False
-    if loose_wanted and not wanted.is_pattern:
-        beginnings = tuple(f"{loose_wanted}{mark}" for mark in _MARKS_BELOW)
-        is_below = any(form.startswith(beginnings) for form in loose_forms)
+    is_below = not wanted.is_pattern and any(_is_below(form, loose_wanted) for form in loose_forms)
 
     is_unclear = _UNCLEAR.search(found) is not None and found != wanted.text
     if strict is None or is_unclear:
@@ -73,6 +70,12 @@ def compare_addresses(found: str, wanted: WantedText) -> Answer:
     return None if is_below else False
 
 
+def _is_below(form: str, loose_wanted: str) -> bool:
+    """Tell if an address lies below the one that a rule names, both in their loose form."""
+    beginnings = tuple(f"{loose_wanted}{mark}" for mark in _MARKS_BELOW)
+    return bool(loose_wanted) and form.startswith(beginnings)
+
+
 def _list_readings(address: str) -> Iterator[str]:
     """Yield an address as it is, and without the user's name as different programs read it.
 
@@ -90,7 +93,7 @@ def _list_readings(address: str) -> Iterator[str]:
 
 
 class _SplitAddress(NamedTuple):
-    """An address in parts. Host and port are read here, once, since reading them may raise."""
+    """An address in parts. Reading its host or its port may raise, so both are read in one place."""
 
     parts: SplitResult
     host: str

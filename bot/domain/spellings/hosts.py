@@ -43,9 +43,9 @@ def _list_hosts(address: str) -> Iterator[str]:
         hosts = front.split("@")[1:] or [front]
         for host in (hosts[0], hosts[-1]):
             yield host.partition(":")[0].removesuffix(".")
-    late = _HOST_AFTER_LATE_USER.search(rest)  # for some programs a user's name also ends at "?@" or "#@"
-    if late:
-        yield late[1]
+    host_after_user = _HOST_AFTER_LATE_USER.search(rest)
+    if host_after_user:  # for some programs a user's name also ends at "?@" or "#@"
+        yield host_after_user[1]
 
 
 def compare_hosts(found: str, wanted: WantedText) -> Answer:

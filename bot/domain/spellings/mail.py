@@ -34,7 +34,8 @@ def compare_mail(found: str, wanted: WantedText) -> Answer:
     fits_loosely = [
         wanted.fits(mail, wanted_mail) or wanted.fits(mail, wanted_mailbox) for mail in _list_mail(found)
     ]
-    # for a rule without the tag, the form with the tag does not fit: so a tagged argument gives None
+    # an argument with a tag is listed with and without it. For a rule without the tag only the latter fits,
+    # so the answer is None
     if fits_loosely and all(fits_loosely):
         return True if fits_strictly else None
     return None if fits_strictly or any(fits_loosely) else False

@@ -86,9 +86,11 @@ def _split_loosely(text: str) -> Steps:
     names = [_loosen_name(name) for name in path.split("/")]
     is_absolute = path.startswith("/")
     if _DRIVE.match(path):
-        is_absolute, names[0] = True, _DRIVE.sub("", names[0], count=1)
+        is_absolute = True
+        names[0] = _DRIVE.sub("", names[0], count=1)
     elif _HOME.match(path):
-        is_absolute, names[0] = True, ""
+        is_absolute = True
+        names[0] = ""
     steps = tuple(name for name in names if name not in ("", "."))
     return ("", *steps) if is_absolute else steps
 
@@ -146,7 +148,10 @@ def _may_expand_to(found: Steps, named: Steps, wanted: WantedText) -> bool:
     if wanted.is_pattern:
         named = tuple(_CLASS.sub("?", name) for name in named)
     placed = _place_in_one_folder(tuple(text.split("/")), named)
-    return any(_may_both_fit(_join_steps(one), _join_steps(other)) for one, other in placed)
+    return any(
+        _may_both_fit(_join_steps(placed_found), _join_steps(placed_named))
+        for placed_found, placed_named in placed
+    )
 
 
 def _to_wildcards(path: str) -> str:
@@ -161,9 +166,11 @@ def _to_wildcards(path: str) -> str:
 def _may_both_fit(one: str, other: str) -> bool:
     """Return whether a text exists that fits both patterns, of * and ?.
 
-    For example ``a*`` and ``*b``: ``ab`` fits both. The patterns are read together, as two automata. After
-    each character of ``one``, ``reached`` has the positions in ``other`` up to which some text fits both
-    beginnings. A position is a bit of a number: with sets long paths would take too long.
+    For example ``a*`` and ``*b``: ``ab`` fits both.
+
+    The patterns are read together, as two automata. After each character of ``one``, ``reached`` has the
+    positions in ``other`` up to which some text fits both beginnings. A position is a bit of a number, since
+    sets would take too long for long paths.
     """
     other = re.sub(r"\*+", "*", other)
     stars = _mark_positions(other, "*")
@@ -174,12 +181,13 @@ def _may_both_fit(one: str, other: str) -> bool:
             reached = _add_all_above(reached, all_positions)
             continue
         if character == "?":
-            matching = all_positions >> 1 & ~stars
+            matching = (all_positions >> 1) & ~stars  # all but stars and the position behind the end
         else:
             matching = _mark_positions(other, f"?{character}")
         moved = ((reached & matching) << 1) | (reached & stars)  # a star takes the character and stays
         reached = _add_behind_stars(moved, stars)
-    return bool(reached >> len(other) & 1)
+    has_reached_end = (reached >> len(other)) & 1
+    return bool(has_reached_end)
 
 
 def _add_behind_stars(positions: int, stars: int) -> int:
@@ -203,13 +211,13 @@ def _is_near(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> 
     if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(named):
         may_be_folder = "." not in found[-1]  # its last name has no ending
         if may_be_folder:
-            return True  # it may be above the folder at which the rule begins
-    for placed, placed_named in _place_in_one_folder(found, named):
-        if wanted.fits(_join_steps(placed), _join_steps(placed_named)):
+            return True  # it may be above the folder at which the rule's path begins
+    for placed_found, placed_named in _place_in_one_folder(found, named):
+        if wanted.fits(_join_steps(placed_found), _join_steps(placed_named)):
             return True
-        if placed and placed_named and _is_inside(placed, placed_named, wanted):
+        if placed_found and placed_named and _is_inside(placed_found, placed_named, wanted):
             return True
-        if _is_above(placed, placed_named, wanted, kind):
+        if _is_above(placed_found, placed_named, wanted, kind):
             return True
     return False
 
@@ -252,11 +260,11 @@ def _is_above(found: Steps, named: Steps, wanted: WantedText, kind: Referent) ->
         return True  # an empty path is the workspace, which is above everything
     parents = [named[:count] for count in range(1, len(named))]
     if wanted.is_pattern and kind is Referent.TREE:
-        # a parent of wildcards alone, as in ``**/*.py``, does not count, since every path fits it. The rule
-        # names files anywhere, also after their folder was moved
+        # a parent of wildcards alone, as in ``**/*.py``, does not count, since every path fits it. Such a
+        # rule names files wherever they are, so it still holds after their folder was moved
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
-    # a pattern that begins with a wildcard may fit something in any folder, but TREE may be a file
+    # a pattern that begins with a wildcard may fit something in any folder; a path of kind TREE may be a file
     begins_with_wildcard = wanted.is_pattern and bool(named) and _WILD.search(named[0]) is not None
     return begins_with_wildcard and kind is Referent.FOLDER

@@ -1,7 +1,7 @@
 """Terms of the comparison of spellings: its answer, the kinds of things, the text in a rule.
 
 Each module of this folder brings the text of a rule (`WantedText`) and an argument of a call into the same
-form, and asks `NamedText.fits`.
+form, and asks `WantedText.fits`.
 """
 
 from collections.abc import Callable
