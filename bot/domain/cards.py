@@ -478,9 +478,7 @@ def card_of(
         unsure=proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
         annotations=tuple(annotations),
         acts_as=one_line(clean(proposal.connection.words)) if proposal.connection else "",
-        choices=None
-        if proposal.choices is None
-        else tuple(one_line(clean(choice)) for choice in proposal.choices),
+        choices=proposal.choices and tuple(one_line(clean(choice)) for choice in proposal.choices),
     )
 
 

@@ -53,7 +53,7 @@ class Connection:
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
     # True: Nod does not use the account, which is a chat's, for now. Either people of another company read
-    # along there, or the admin who connected it is no admin now. Each look-up sets this; it is not stored
+    # along there, or the admin who connected it is not an admin now. Each look-up sets this; it is not stored
     is_resting: bool = False
 
     @classmethod
