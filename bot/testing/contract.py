@@ -41,7 +41,7 @@ def waiting(driver: Driver) -> list[Proposal]:
 async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: str) -> SeenCard:
     """Have the model propose a call to Ana, and return the card.
 
-    ``call``: the tool's name and the arguments. ``answers``: the model's next answers, the first of which
+    ``call``: the tool's name and the arguments. ``answers``: the model's next answers. The first of them
     follows the end of the call.
     """
     driver.world.script(Says("Should I?", (call,)), *map(Says, answers))
@@ -51,20 +51,20 @@ async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: s
 
 
 async def approved(driver: Driver, notes: list[str], position: int = 0) -> None:
-    """Approve a card as Ana, and check that ``notes`` are the notes after its call has run."""
+    """Approve a card as Ana, wait for the end of its call, and check that the notes are now ``notes``."""
     await driver.press(driver.cards()[position], Verb.APPROVE)
     await becomes(driver, position, "Done. Approved by")
     assert driver.world.notes == notes
 
 
 async def refused(driver: Driver, card: SeenCard, verb: Verb) -> None:
-    """Press a button as Eve, and wait until she alone is told that she may not."""
+    """Press a button as Eve, and wait until she is told in private that she may not."""
     await driver.press(card, verb, eve=True)
     await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
 
 
 async def edited_elsewhere(driver: Driver, text: str) -> None:
-    """Edit the open proposal as Ana in another place, so that the note is to say ``text``."""
+    """Edit the open proposal as Ana, in another place than its conversation: the note becomes ``text``."""
     (proposal,) = waiting(driver)
     press = Press(proposal.requester, Verb.EDIT, proposal.id, proposal.round, arguments={"text": text})
     assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
@@ -243,7 +243,7 @@ class RulesContract:
 
 
 def plan(summary: str) -> tuple[str, dict[str, Any]]:
-    """Return a call by which the teammate called noter submits a plan to note something."""
+    """Return a call, for the scripted model, by which the teammate noter submits a plan."""
     steps = [{"description": "Write it down", "tools": ["note"], "estimated_tokens": 300}]
     return ("plan_submit", {"summary": summary, "steps": steps, "risks": "It may be noted twice"})
 
@@ -321,9 +321,11 @@ class PlacesContract:
     async def test_the_doctor_asks_about_the_places_of_rules_and_settings(self, driver: PlacedDriver) -> None:
         await driver.command(f"/approvals route {driver.closed}")
         await driver.command("/approvals digest 09:00 here")
-        found = await check(driver.world.settings())
+        findings = await check(driver.world.settings())
 
-        posting = {each.name: each.health for each in found if each.name.startswith("posting in ")}
+        posting = {
+            finding.name: finding.health for finding in findings if finding.name.startswith("posting in ")
+        }
         assert posting.pop(f"posting in {driver.closed}") is Health.WARN
         assert list(posting.values()) == [Health.OK]
 
@@ -557,7 +559,7 @@ class Contract(RulesContract):
         assert "red" in answered.words
         assert answered.verbs == ()
         await hears(driver, "Red it is.")
-        assert driver.world.model.results()[-1].splitlines()[-2:] == ["accept: red"]
+        assert driver.world.model.results()[-1].splitlines()[-2:] == ["accept: red"]  # and no line before
         await asking
 
     async def test_a_question_back_that_is_declined_or_pressed_by_a_stranger_gives_no_answer(

@@ -109,12 +109,14 @@ async def request_authorization(
     flow = OAuthClientProvider(launch.url, metadata, storage, _stop_at_page, _refuse_code)
     page = await _reach_page(name, launch, flow, back, challenge)
 
-    # what the SDK found out on its way to the page; the proof (PKCE) and the state in the page are our own
+    # the context has what the SDK found out on its way to the page
     context = flow.context
     found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
     metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
     set_auth_method(storage.client, launch.client, found.server)
-    proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    # the page gets our own proof (PKCE) and state in place of the SDK's
+    proof = PKCEParameters.generate()
+    state = secrets.token_urlsafe(32)
     page = set_scope(page, metadata.scope).copy_merge_params(
         {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
     )
@@ -137,10 +139,10 @@ async def request_authorization(
 async def exchange_code(
     name: str, url: str, request: AuthorizationRequest, return_query: Mapping[str, str]
 ) -> OAuthToken:
-    """Exchange the code with which a person came back for tokens. Raises SignInError.
+    """Exchange the code that a person brought back for tokens. Raises SignInError.
 
-    ``name`` and ``url``: of the MCP server. ``return_query``: the query of the address of return. The caller
-    has checked its ``state``.
+    ``name`` and ``url`` are those of the MCP server. ``return_query``: the query with which the person came
+    back. The caller has checked its ``state``.
     """
     found = Discovered.model_validate_json(request.found)
     client = OAuthClientInformationFull.model_validate_json(request.client)
@@ -206,12 +208,12 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
 
 
 async def _stop_at_page(page: str) -> None:
-    """Leave the SDK's flow at the page, before it asks for the code. The SDK calls this with the page."""
+    """Leave the SDK's flow. The SDK calls this with the page, before it asks for the code."""
     raise _PageReached(page)
 
 
 async def _refuse_code() -> AuthorizationCodeResult:
-    """Fail. The flow asks for a code only after the page, at which it has been left."""
+    """Raise an error. The SDK asks for a code only after the page, where its flow was left."""
     raise OAuthFlowError("it led nowhere")
 
 
@@ -263,7 +265,10 @@ def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[N
 
 
 def explain_registration(name: str, back: str, words: str) -> str:
-    """Return why a sign-in server did not register Nod, and what to do; ``words`` are the server's own."""
+    """Return a text for people: why a sign-in server did not register Nod, and what to do.
+
+    ``words``: the server's own words.
+    """
     said = f" It says: {words}." if words else ""
     if "redirect" in words.lower() or "callback" in words.lower():
         return (
@@ -291,7 +296,7 @@ class SignInFlowAuth(httpx2.Auth):
     The flow starts when the server refuses a request with 401. Some servers refuse only the first call of a
     tool, so an accepted `INITIALIZE_REQUEST` is passed to the flow as if it had been refused. What the flow
     then requests is sent to the sign-in server, and the responses are fitted to what the SDK reads
-    (``dialects.py``). At its end the flow repeats the first request, with the new token.
+    (``dialects.py``). Last, the flow repeats the first request, with the new token.
     """
 
     requires_response_body = True
@@ -357,7 +362,7 @@ def set_auth_method(
 
 
 def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
-    """Return the answer with the issuer as the server's metadata spell it, if only a slash differs."""
+    """Return the answer with its issuer spelled as in the server's metadata, if only a slash differs."""
     if result.iss and server is not None and is_same_issuer(result.iss, str(server.issuer)):
         return result.model_copy(update={"iss": str(server.issuer)})
     return result

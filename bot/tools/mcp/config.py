@@ -103,7 +103,7 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """A server that runs elsewhere and speaks streamable HTTP."""
+    """A server that is called at an address, over streamable HTTP."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -182,9 +182,10 @@ class ServerConfig:
         return redact_text(text)
 
     def has_sign_in_token(self, text: str) -> bool:
-        """Return whether a text contains a token of a sign-in at this server (`Http.learned`)."""
-        learned = self.launch.sign_in_tokens if isinstance(self.launch, Http) else frozenset()
-        return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
+        """Return whether a text contains a token of a sign-in at this server (`Http.sign_in_tokens`)."""
+        if not isinstance(self.launch, Http):
+            return False
+        return any(token in text for token in self.launch.sign_in_tokens if len(token) >= _MIN_SECRET_CHARS)
 
 
 def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
@@ -210,11 +211,11 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
         if isinstance(raw_entry, dict) and raw_entry.get("disabled") is True:
             continue
         entry_faults = list(_find_entry_faults(name, raw_entry))
-        values = raw_entry if isinstance(raw_entry, dict) else {}
-        filled: set[str] = set()  # the validators add the values of variables
+        values = raw_entry if isinstance(raw_entry, dict) else {}  # its faults are reported above
+        variable_values: set[str] = set()  # `_fill_variables` adds them
         try:
-            entry = _Entry.of(values, environment, path.parent, filled)
-            configs.append(entry.make_config(name, frozenset(filled)))
+            entry = _Entry.of(values, environment, path.parent, variable_values)
+            configs.append(entry.make_config(name, frozenset(variable_values)))
         except ValidationError as error:
             descriptions = [_describe_fault(fault) for fault in error.errors()]
             entry_faults += dict.fromkeys(descriptions)  # each once
@@ -264,7 +265,7 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
             return default
         if value is None:
             raise ValueError(f"the environment variable {name or '(no name)'} is not set; set it")
-        context["filled"].add(value)
+        context["variable_values"].add(value)
         return str(value)
 
     return _VARIABLE_PATTERN.sub(replace_variable, text)
@@ -353,25 +354,30 @@ class _Entry(_StrictModel):
 
     @classmethod
     def of(
-        cls, raw_entry: Mapping[str, Any], environment: Mapping[str, str], folder: Path, filled: set[str]
+        cls,
+        raw_entry: Mapping[str, Any],
+        environment: Mapping[str, str],
+        folder: Path,
+        variable_values: set[str],
     ) -> Self:
-        """Read an entry with the variables of ``environment``; their values are added to ``filled``.
+        """Read an entry, with its variables replaced by their values in ``environment``.
 
-        Raises ValidationError.
+        The values that are used are added to ``variable_values``. ``folder`` is the file's. Raises
+        ValidationError.
         """
         relevant = {key: value for key, value in raw_entry.items() if key not in _IGNORED_KEYS}
-        context = {"environment": environment, "folder": folder, "filled": filled}
+        context = {"environment": environment, "folder": folder, "variable_values": variable_values}
         return cls.model_validate_json(json.dumps(relevant), context=context)
 
-    def make_config(self, name: str, filled: frozenset[str]) -> ServerConfig:
-        """Return the entry as a value; ``filled`` are the values of its variables."""
-        launch: Stdio | Http
+    def make_config(self, name: str, variable_values: frozenset[str]) -> ServerConfig:
+        """Return the server's configuration. ``variable_values``: the values of the entry's variables."""
         startup = self.startup_timeout_sec
         if startup is None and self.startup_timeout_ms is not None:
             startup = self.startup_timeout_ms / 1000
+        launch: Stdio | Http
         if self.command:
             folder = Path(self.cwd) if self.cwd else None
-            launch = Stdio(self.command, self.args, self.env, folder, filled)
+            launch = Stdio(self.command, self.args, self.env, folder, variable_values)
         else:
             launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
         prefix = self.prefix
@@ -393,7 +399,7 @@ class _Entry(_StrictModel):
 
 
 def _find_entry_faults(name: str, raw_entry: Any) -> Iterator[str]:
-    """Yield the faults of an entry itself, not of its keys' values."""
+    """Yield the faults of an entry as a whole. `_Entry` finds those of single keys."""
     if not _NAME_PATTERN.fullmatch(name):
         yield "a name has up to 40 letters, digits, '.', '_' and '-'"
     if not isinstance(raw_entry, dict):

@@ -2,8 +2,8 @@
 
 A line is *up* once its client works. It is *lost* when the connection breaks, the server forgets its session,
 or it never came up. A lost line takes no new calls: they go to the next line (`ServerLine.next`). Calls in
-progress stay on the lost line, because a session that another call lost is no reason to break them off. The
-line is *over* once they have ended; then its client is closed.
+progress stay on the lost line: another call may have lost the session, and that is no reason to break them
+off. The line is *over* once they have ended. Then its client is closed.
 
 `Server` (``server.py``) makes one line after the other, and waits for these states by the line's events.
 """
@@ -14,12 +14,14 @@ from datetime import datetime
 
 from mcp import Client
 
+from bot.tools.mcp.address import SESSION_LOST_TEXT
+
 
 class ServerLine:
     """A connection, its state, and the calls on it."""
 
-    def __init__(self, *, renews: bool = False) -> None:
-        self.replaces_lost_session = renews
+    def __init__(self, *, replaces_lost_session: bool = False) -> None:
+        self.replaces_lost_session = replaces_lost_session
         """True if this line replaces one whose session was lost."""
         self.client: Client | None = None
         """The client for calls, while the line is up."""
@@ -34,6 +36,7 @@ class ServerLine:
         self.start_ended = asyncio.Event()
         """Set once the start of the line has ended: it has come up, or was lost before."""
         self.lost = asyncio.Event()
+        """Set when the line is lost."""
         self.over = asyncio.Event()
         """Set when the line is lost and its calls have ended."""
         self.next_set = asyncio.Event()
@@ -43,7 +46,13 @@ class ServerLine:
         self._calls: set[Hashable] = set()
 
     @property
+    def has_lost_session(self) -> bool:
+        """True if the line was lost because the server forgot its session."""
+        return self.reason == SESSION_LOST_TEXT
+
+    @property
     def is_busy(self) -> bool:
+        """True while calls are in progress on this line."""
         return bool(self._calls)
 
     def add(self, call: Hashable) -> None:
@@ -57,11 +66,12 @@ class ServerLine:
     def come_up(self, client: Client, now: datetime) -> None:
         """Take calls from now on, unless the line was lost in the meantime."""
         if not self.lost.is_set():
-            self.client, self.up_since = client, now
+            self.client = client
+            self.up_since = now
             self.start_ended.set()
 
     def lose(self, why: str) -> None:
-        """Take no more calls. Only the first reason is kept."""
+        """Mark the line as lost: it takes no more calls. A line that is lost already keeps its reason."""
         if not self.lost.is_set():
             self.reason = why
             self.client = None
@@ -71,12 +81,12 @@ class ServerLine:
             self.over.set()
 
     def lose_if_up(self, why: str) -> None:
-        """Lose the line if it is up. A line that is not up yet fails with a reason of its own."""
+        """Mark the line as lost if it is up. A line that still starts fails with a reason of its own."""
         if self.client is not None:
             self.lose(why)
 
     def end(self, why: str = "it ended") -> None:
-        """Lose the line and end the connection, with the calls on it. A reason that was kept before stays."""
+        """Mark the line as lost and over, even if calls are in progress. An earlier reason stays."""
         self.lose(why)
         self.over.set()
 

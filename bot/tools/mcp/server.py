@@ -2,13 +2,15 @@
 
 A *line* (`ServerLine`) is one connection to the server. ("Connection" itself means something else in Nod: the
 account under which calls are made.) A line has a *session*: an id from the server, which the server may
-forget. A line that is *lost* takes no new calls, and it is *over* once its calls have ended.
+forget. A *lost* line takes no new calls, but calls in progress stay on it. A line is *over* when it is lost
+and its calls have ended. (`ServerLine.lose` marks it as lost, `ServerLine.end` as lost and over.)
 
-One task of the server, `Server._own`, makes one line after the other. An SDK client must be entered and left
-by the same task, so each line has a task that owns its client; calls of other tasks use that client.
+One task of the server, `Server._run_lines`, makes one line after the other. An SDK client must be entered and
+left by the same task, so each line has a task that owns its client. Calls of other tasks use that client.
 
 A call is sent a second time, on a new line, only if the server refused the session of the first line: then it
-is certain that nothing was done. A call that only reads is also repeated if the server may have refused it.
+is certain that nothing was done. A call that only reads is also repeated if the server *may* have refused the
+session.
 
 Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
 """
@@ -76,7 +78,7 @@ _MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
 _STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
-_MAX_COUNTED_FAILURES = 10  # so that two to their power stays small
+_MAX_COUNTED_FAILURES = 10  # so that 2.0**failures stays small
 
 # servers use these codes for errors before a call and after it, so it may have been carried out
 _MAYBE_DONE_CODES = frozenset({
@@ -104,7 +106,7 @@ class _CurrentCall:
 
 
 _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.ContextVar(
-    "mcp_caller", default=None
+    "mcp_current_call", default=None
 )
 """The call to which the running code belongs."""
 
@@ -127,8 +129,8 @@ class _SessionMayBeLost(_SessionLost):
 class _Restart(NamedTuple):
     """How a server is restarted after it was lost."""
 
-    renews: bool  # without a pause, to renew a lost session
-    pause_seconds: float  # the pause otherwise
+    renews_session: bool  # the server forgot the session, so a new one is begun without a pause
+    pause_seconds: float  # the pause before the restart, unless a session is renewed
     failures: int  # the failures in a row, with this one
 
 
@@ -152,15 +154,15 @@ class Server:
         self.first_attempt_ended = asyncio.Event()
         """Set once the first attempt to start the server has succeeded or failed."""
         self._ask_person = ask
-        self._patience = answer_seconds
+        self._answer_seconds = answer_seconds
         self._clock = clock
         self._sleep = sleep
         self._line: ServerLine | None = None
         self._created_at = clock()
         self._loss_reason = ""
         """The reason why the last line was lost; empty while the server is up."""
-        self._owner: asyncio.Task[None] | None = None
-        self._scope: anyio.CancelScope | None = None  # cancels the owner; made in an event loop
+        self._task: asyncio.Task[None] | None = None  # runs `_run_lines`
+        self._scope: anyio.CancelScope | None = None  # cancels the task; made in an event loop
         self._stopped = False
         self._retry_now = asyncio.Event()
         self.readable: tuple[str, ...] = ()
@@ -177,8 +179,10 @@ class Server:
         """The reason why the server is unavailable now; None while it is up."""
         if self._line is not None and self._line.client is not None:
             return None
-        if self._loss_reason or self._line is None:
-            return self._loss_reason or "it is still starting"
+        if self._loss_reason:
+            return self._loss_reason
+        if self._line is None:
+            return "it is still starting"
         waited = round((self._clock() - self._created_at).total_seconds())
         since = f", for {waited} s now" if waited >= _SLOW_START_SECONDS else ""
         return f"it is still starting{since}"
@@ -211,13 +215,13 @@ class Server:
             by, at = (entry.signed_in_by, entry.signed_in_at) if entry else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.tokens.wanted_scopes)
         return ServerStatus(
-            self.config.name,
-            self.group,
-            self.trouble,
-            len(self.listed_tools),
-            self.describe_left_out(),
-            sign_in,
-            self.signed_out,
+            name=self.config.name,
+            group=self.group,
+            trouble=self.trouble,
+            tools=len(self.listed_tools),
+            left_out=self.describe_left_out(),
+            sign_in=sign_in,
+            signed_out=self.signed_out,
             said=" / ".join(self._stderr_lines) if self.trouble else "",
             is_starting=self.trouble is not None and not self.first_attempt_ended.is_set(),
         )
@@ -230,11 +234,11 @@ class Server:
         return shorten(one_line("; ".join(remarks)), _MAX_REMARKS_CHARS)
 
     def start(self) -> None:
-        """Start the task that owns the server, once; the server comes up later."""
-        if self._owner is None and not self._stopped:
+        """Start the task that runs the server, once; the server comes up later."""
+        if self._task is None and not self._stopped:
             self._scope = anyio.CancelScope()
             # in a separate context: the server outlives the turn that used it first
-            self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
+            self._task = asyncio.create_task(self._run_lines(self._scope), context=contextvars.Context())
 
     def note_sign_in(self) -> None:
         """End the pause before the next attempt to start the server, since someone has signed in at it."""
@@ -244,9 +248,9 @@ class Server:
         """End the process or close the connection permanently. Calls in progress fail."""
         self._stopped = True
         self.first_attempt_ended.set()
-        if self._owner is not None and self._scope is not None:
+        if self._task is not None and self._scope is not None:
             self._scope.cancel()
-            await asyncio.wait([self._owner])
+            await asyncio.wait([self._task])
 
     async def call(
         self,
@@ -259,16 +263,19 @@ class Server:
         """Call a tool by the server's own name for it.
 
         ``is_unchanged`` is given for a tool that writes. It judges the tool as the server lists it right
-        before the call, or None if it is gone. Raises ToolError if it is certain that nothing happened or the
-        server said what went wrong, and ToolTimedOut if a write may have happened.
+        before the call, or None if the tool is gone. Raises ToolError if it is certain that nothing happened
+        or the server said what went wrong, and ToolTimedOut if a write may have happened.
         """
-        max_seconds = self.config.timeout + self._patience + QUICK_REQUEST_SECONDS
+        # a backstop for the call's own limit, which is suspended while a person answers
+        max_seconds = self.config.timeout + self._answer_seconds + QUICK_REQUEST_SECONDS
 
         def call_tool(client: Client) -> Awaitable[types.CallToolResult]:
             # the server gets the number of agents' calls that led to this one
             meta = cast("types.RequestParamsMeta", {DEPTH_META: context.depth + 1})
             report = self._report_progress(context)
-            return client.call_tool(name, dict(arguments), max_seconds, report, meta=meta)
+            return client.call_tool(
+                name, dict(arguments), read_timeout_seconds=max_seconds, progress_callback=report, meta=meta
+            )
 
         async def check_unchanged(client: Client) -> None:
             with anyio.fail_after(QUICK_REQUEST_SECONDS):
@@ -296,7 +303,7 @@ class Server:
         try:
             return await self._send_on(line, client, send, context, write_check)
         except _SessionLost:
-            line, client = await self._find_next_line(line)
+            line, client = await self._wait_for_line(line)
 
         # the second time, on a line with a new session
         try:
@@ -314,7 +321,10 @@ class Server:
         context: CallContext,
         write_check: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
-        """Send a request on one line. Raises _SessionLost if it is to be sent again, else as `call` does."""
+        """Send a request on one line. Raises _SessionLost if it is to be sent again, else as `call` does.
+
+        A request writes if it has a ``write_check``: see `send_request`.
+        """
         writes = write_check is not None
         with self._track_call(context, line) as call:
             if write_check is not None:
@@ -356,7 +366,7 @@ class Server:
         # errors after which it is certain that nothing was done, or that may be repeated
         if error.code == SESSION_REFUSED_CODE:
             return _SessionLost()
-        if not writes and line.reason == SESSION_LOST_TEXT:
+        if not writes and line.has_lost_session:
             return _SessionMayBeLost(f"{name} says: {words}")
         if error.code in _NOT_DONE_CODES:
             return self._unavailable(words)
@@ -385,18 +395,18 @@ class Server:
         return ToolError(message)
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
-        """Return the line that takes calls. Waits for a new line after a lost session."""
+        """Return the line that takes calls, and its client. Waits for a new line after a lost session."""
         line = self._line
         if line is not None and line.client is not None:
             return line, line.client
-        if line is not None and (line.reason == SESSION_LOST_TEXT or line.replaces_lost_session):
-            return await self._find_next_line(line)
+        if line is not None and (line.has_lost_session or line.replaces_lost_session):
+            return await self._wait_for_line(line)
         raise self._unavailable(self.trouble or "it is still starting")
 
-    async def _find_next_line(self, line: ServerLine) -> tuple[ServerLine, Client]:
-        """Return the next line that is up, after ``line`` was lost.
+    async def _wait_for_line(self, line: ServerLine) -> tuple[ServerLine, Client]:
+        """Wait until ``line`` is up, or the line after it if it is lost; return that line and its client.
 
-        Raises ToolError if none comes up soon.
+        Raises ToolError if that line does not come up soon.
         """
         try:
             async with asyncio.timeout(_RENEWAL_SECONDS):
@@ -462,31 +472,29 @@ class Server:
         try:
             context_of_call = call.context if call else None
             return await answer_question(
-                self.config.name, self._ask_person, self._patience, context_of_call, params
+                self.config.name, self._ask_person, self._answer_seconds, context_of_call, params
             )
         finally:
             if call is not None:
                 call.set_deadline(asyncio.get_running_loop().time() + self.config.timeout)
 
-    # the owner's task
-
-    async def _own(self, scope: anyio.CancelScope) -> None:
+    async def _run_lines(self, scope: anyio.CancelScope) -> None:
         """Keep the server up: run one line after the other, until ``scope`` is cancelled."""
         line = ServerLine()
         with scope:
             try:
-                async with anyio.create_task_group() as lines:
+                async with anyio.create_task_group() as line_tasks:
                     failures = 0  # in a row
                     while True:
                         self._line = line
-                        lines.start_soon(self._run_line, line)
+                        line_tasks.start_soon(self._run_line, line)
                         await line.lost.wait()
-                        self._note_loss(line)
+                        self._store_loss(line)
                         restart = self._plan_restart(line, failures)
                         failures = restart.failures
-                        if not restart.renews:
+                        if not restart.renews_session:
                             await self._pause(restart.pause_seconds)
-                        next_line = ServerLine(renews=restart.renews)
+                        next_line = ServerLine(replaces_lost_session=restart.renews_session)
                         line.set_next(next_line)
                         line = next_line
             finally:
@@ -500,16 +508,15 @@ class Server:
         A pause is twice as long after each failure, up to `LONGEST_PAUSE`. A lost session is renewed without
         a pause if the server had answered a request in it, or if it is the first failure in a row.
         """
-        renews = line.reason == SESSION_LOST_TEXT and (line.has_answered or failures == 0)
         was_stable = line.up_since is not None and self._clock() - line.up_since >= _STABLE_AFTER
-        if was_stable:
-            failures = 0
-        pause_seconds = min(2.0**failures, LONGEST_PAUSE)
-        if renews and line.has_answered:  # the session was of use: this is no failure
-            return _Restart(renews, pause_seconds, failures=0)
-        return _Restart(renews, pause_seconds, min(failures + 1, _MAX_COUNTED_FAILURES))
+        earlier_failures = 0 if was_stable else failures
+        pause_seconds = min(2.0**earlier_failures, LONGEST_PAUSE)
+        if line.has_lost_session and line.has_answered:  # the session was of use: this is no failure
+            return _Restart(renews_session=True, pause_seconds=pause_seconds, failures=0)
+        renews_session = line.has_lost_session and failures == 0
+        return _Restart(renews_session, pause_seconds, min(earlier_failures + 1, _MAX_COUNTED_FAILURES))
 
-    def _note_loss(self, line: ServerLine) -> None:
+    def _store_loss(self, line: ServerLine) -> None:
         """Store why the server is down, and log it. The same failure of starts in a row is logged once."""
         name = self.config.name
         # a start failed again, for the same reason
@@ -517,7 +524,7 @@ class Server:
         self._loss_reason = line.reason
         self._signed_out = line.is_signed_out
         self.first_attempt_ended.set()
-        if line.reason == SESSION_LOST_TEXT:
+        if line.has_lost_session:
             log.info("an mcp server forgot its session", server=name)
         elif not is_same_failure:
             log.warning(
@@ -551,7 +558,7 @@ class Server:
                     self.first_attempt_ended.set()
                     self._loss_reason = ""
                     log.info("mcp server is up", server=self.config.name, tools=len(self.listed_tools))
-                    await self._attend(client, line)
+                    await self._maintain(client, line)
             if attempt.cancelled_caught:
                 line.end(f"it did not start within {startup:g} s")
         except Exception as error:  # noqa: BLE001 - any failure of a start; nothing was called yet
@@ -562,7 +569,7 @@ class Server:
                 line.end(_NEW_SESSION_REFUSED_TEXT)
             else:
                 line.end(describe_error(self.config, error))
-        line.end()  # with the first reason, if it was ended above
+        line.end()  # if it was ended above, the reason given there stays
 
     def _make_client(self, line: ServerLine) -> Client:
         return Client(
@@ -574,12 +581,13 @@ class Server:
             cache=None,
         )
 
-    async def _attend(self, client: Client, line: ServerLine) -> None:
+    async def _maintain(self, client: Client, line: ServerLine) -> None:
         """Keep the list of tools current and the connection checked until the line is over."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._catalogue.subscribe, client)
             tasks.start_soon(self._catalogue.reread_when_stale, client)
-            if isinstance(self.config.launch, Http):  # the end of a process is noticed without a ping
+            # a process is not pinged, since its end is noticed without
+            if isinstance(self.config.launch, Http):
                 tasks.start_soon(self._ping, client, line)
             await line.over.wait()
             tasks.cancel_scope.cancel()
@@ -596,7 +604,7 @@ class Server:
                         await client.session.send_ping()
                 line.has_answered = True
             except TimeoutError:
-                if not line.is_busy:
+                if not line.is_busy:  # a server may be too busy with a call to answer a ping
                     line.lose("it did not answer in time")
             except Exception as error:  # noqa: BLE001 - an error is an answer, too; a lost line is noticed elsewhere
                 why = describe_error(self.config, error)
@@ -609,12 +617,16 @@ class Server:
 
 
 async def answer_question(
-    server: str, ask: Ask, patience: float, call: CallContext | None, params: types.ElicitRequestParams
+    server: str,
+    ask: Ask,
+    answer_seconds: float,
+    call: CallContext | None,
+    params: types.ElicitRequestParams,
 ) -> types.ElicitResult:
-    """Have the person answer a server's question within ``call``; they have ``patience`` seconds.
+    """Ask the person behind ``call`` a server's question, and return the answer.
 
-    The question is declined without asking if ``call`` is None, since no one knows whom to ask then, and if
-    it names an address that is no web page.
+    They have ``answer_seconds``. The question is declined without asking if ``call`` is None, since it is not
+    known whom to ask then. It is also declined if it names an address that is no web page.
     """
     url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
     if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):
@@ -629,7 +641,7 @@ async def answer_question(
         agent=call.agent,
     )
     try:
-        answer = await asyncio.wait_for(ask(question), patience)
+        answer = await asyncio.wait_for(ask(question), answer_seconds)
     except Exception as error:  # noqa: BLE001 - a channel's own code; the server is told no one answered
         log.warning("a server's question found no answer", server=server, why=type(error).__name__)
         return types.ElicitResult(action="cancel")

@@ -96,7 +96,7 @@ class SignInRows(Protocol):
 
 
 class SignInTokens:
-    """The tokens of one sign-in at a server, read from its row each time: any process may change it.
+    """The tokens of one sign-in at a server. They are read from the row each time: any process may change it.
 
     ``launch``: the server's configured address. ``rows``: the module that stores the sign-in, under ``key``.
     ``again``: a sentence that tells people how to sign in again.
@@ -161,7 +161,7 @@ class SignInTokens:
         return union_scopes(granted, self.wanted_scopes) or ""
 
     async def read_sign_in(self) -> SignIn | None:
-        """Return the sign-in as it is stored right now."""
+        """Return the sign-in as it is stored right now; None if there is none."""
         if not self._database.exists:
             return None  # a read would create the database
         try:
@@ -170,7 +170,7 @@ class SignInTokens:
             return None
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
-            # these tokens are removed from everything that the server says
+            # `ServerConfig.scrub` hides these tokens in everything that the server says
             self.launch.sign_in_tokens.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
@@ -244,7 +244,8 @@ class SignInTokens:
                 is_final = response.status_code in _FINAL_STATUSES
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
-            is_final, why = False, type(error).__name__
+            is_final = False
+            why = type(error).__name__
         log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=is_final)
         if is_final:
             raise _RefusedForGood
@@ -313,12 +314,12 @@ class Bearer(httpx2.Auth):
     If no token is accepted, the response becomes a JSON-RPC error.
     """
 
-    def __init__(self, keys: TokenSource | None, url: str) -> None:
-        """``keys`` is None if the configuration has its own header: then no token is added.
+    def __init__(self, tokens: TokenSource | None, url: str) -> None:
+        """``tokens`` is None if the configuration has its own header: then no token is added.
 
-        The token is only sent to the origin of ``url``.
+        A token is only sent to the origin of ``url``.
         """
-        self._keys = keys
+        self._tokens = tokens
         self._origin = _origin_of(httpx2.URL(url))
 
     async def async_auth_flow(
@@ -327,15 +328,15 @@ class Bearer(httpx2.Auth):
         if _origin_of(request.url) != self._origin:
             yield request
             return
-        sent = await self._keys.token() if self._keys else None
-        if sent is not None:
-            request.headers["Authorization"] = f"Bearer {sent}"
+        sent_token = await self._tokens.token() if self._tokens else None
+        if sent_token is not None:
+            request.headers["Authorization"] = f"Bearer {sent_token}"
         response = yield request
-        if response.status_code == httpx2.codes.UNAUTHORIZED and self._keys is not None:
-            self._keys.note_challenge(response.headers.get("WWW-Authenticate", ""))
-            token = await self._keys.token(refused=sent)
-            if token is not None:
-                request.headers["Authorization"] = f"Bearer {token}"
+        if response.status_code == httpx2.codes.UNAUTHORIZED and self._tokens is not None:
+            self._tokens.note_challenge(response.headers.get("WWW-Authenticate", ""))
+            new_token = await self._tokens.token(refused=sent_token)
+            if new_token is not None:
+                request.headers["Authorization"] = f"Bearer {new_token}"
                 response = yield request
         refusal = self._explain_refusal(response)
         if refusal:
@@ -344,16 +345,16 @@ class Bearer(httpx2.Auth):
     def _explain_refusal(self, response: httpx2.Response) -> str:
         """Return why a request was refused (401 or 403); empty if it was not."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
-            if self._keys:
-                return self._keys.why
+            if self._tokens:
+                return self._tokens.why
             return 'it does not accept the "headers" of its entry (401)'
         if response.status_code != httpx2.codes.FORBIDDEN:
             return ""
-        if self._keys is None or extract_field_from_www_auth(response, "error") != "insufficient_scope":
+        if self._tokens is None or extract_field_from_www_auth(response, "error") != "insufficient_scope":
             return "it forbids this (403)"
         scope = (extract_scope_from_www_auth(response) or "")[:200]
-        self._keys.note_scope(scope)
-        return f"its sign-in does not allow this ({scope or 'no scope named'}). {self._keys.again}"
+        self._tokens.note_scope(scope)
+        return f"its sign-in does not allow this ({scope or 'no scope named'}). {self._tokens.again}"
 
 
 def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -371,7 +372,7 @@ def _replace_by_error(response: httpx2.Response, why: str) -> None:
 
 
 class _ReplacedBody(httpx2.AsyncByteStream):
-    """A body in place of a response's own, which is closed with it."""
+    """A body in place of a response's own body. Closing it closes the original, too."""
 
     def __init__(self, body: bytes, original: Any) -> None:
         self._body = body

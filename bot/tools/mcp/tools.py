@@ -54,7 +54,7 @@ def adopt(server: Server, listed_tool: types.Tool, answer_seconds: float, name: 
     thread.
     """
     config = server.config
-    meta = listed_tool.meta or {}  # has what the transport noted, see ``answers.py``
+    meta = listed_tool.meta or {}  # the transport stores faults of the tool in it, see ``answers.py``
     if meta.get(MALFORMED_KEY):
         raise ValueError(meta[MALFORMED_KEY])
     argument_schema = ArgumentSchema(listed_tool.input_schema)
@@ -108,8 +108,8 @@ def choose_model_names(config: ServerConfig, names: Iterable[str]) -> dict[str, 
     model_names = {name: make_model_name(config, name) for name in names}
     counts = Counter(model_names.values())
     for name, model_name in model_names.items():
-        is_written_alike = model_name.endswith(name)  # behind the prefix it is the server's own name
-        if counts[model_name] > 1 and not is_written_alike:
+        is_own_name = model_name.endswith(name)  # besides the prefix it is the server's own name for it
+        if counts[model_name] > 1 and not is_own_name:
             model_names[name] = make_model_name(config, name, with_hash=True)
     return model_names
 
@@ -129,7 +129,10 @@ def make_model_name(config: ServerConfig, name: str, *, with_hash: bool = False)
 
 
 def format_title(listed_tool: types.Tool) -> str:
-    """Return a tool's title with its name in brackets, so that a title can't hide it; or the name alone."""
+    """Return a tool's title with its name in brackets; the name alone without a title.
+
+    The name is there so that a title can't hide it.
+    """
     name = _format_name(listed_tool.name)
     hints = listed_tool.annotations
     raw_title = listed_tool.title or (hints.title if hints else None) or ""
@@ -140,9 +143,9 @@ def format_title(listed_tool: types.Tool) -> str:
 
 
 def hash_tool(server_name: str, listed_tool: types.Tool) -> str:
-    """Return a hash over the tool's names, description, schema and hints: its version.
+    """Return the tool's version: a hash over its names, description, schema and hints.
 
-    Raises ValueError if they are not JSON.
+    Raises ValueError if they can't be written as JSON.
     """
     hints = listed_tool.annotations.model_dump(mode="json") if listed_tool.annotations else None
     parts = [server_name, listed_tool.name, listed_tool.description, listed_tool.input_schema, hints]
@@ -160,8 +163,8 @@ def judge_risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Ris
     2. ``readOnlyHint`` is true: a read if the server is trusted, else a write.
     3. Otherwise it is a write.
 
-    A write is *vouched for* (`Risk.vouched`) if a trusted server says that it is not destructive. Without a
-    ``destructiveHint`` no write is, because by the protocol the tool may then be destructive.
+    A write is *vouched for* (`Risk.vouched`) if a trusted server says that it is not destructive. A write
+    without a ``destructiveHint`` never is: by the protocol such a tool may be destructive.
     """
     if hints is not None and hints.destructive_hint:
         return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
@@ -197,7 +200,7 @@ def make_output(
     fits: bool = True,
     file_text: str = _FILE_FOR_PEOPLE_TEXT,
 ) -> ToolOutput:
-    """Return the output of a call: the result's data if it has some, else its text; with notes on the rest.
+    """Return the output of a call: the result's data, or its text if it has none, with notes on other parts.
 
     ``fits``: True if the data fits the tool's output schema. Data that does not fit is added to the text, so
     that nothing is lost. ``file_text``: what becomes of a file, in words. Raises ToolError if the tool
@@ -229,7 +232,7 @@ def join_content(content: Sequence[types.ContentBlock]) -> str:
 
 
 class ReadContent(NamedTuple):
-    """The parts of an answer."""
+    """The parts of an answer, by their kind."""
 
     texts: list[str]
     notes: list[str]  # one for each part that is not a text

@@ -16,7 +16,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -98,7 +98,8 @@ def make_folder_key(confined: ConfinedFolder) -> Key:
 def make_folder_prefix(confined: ConfinedFolder) -> Begins:
     """Return the function that finds a call's prefix for “approve similar”: the names on its folder's path.
 
-    So all folders below it are covered. For a move it is the deepest folder that both paths are in.
+    So a grant covers all folders below that folder. For a move it is the deepest folder that both paths are
+    in.
     """
 
     async def begins(arguments: Arguments) -> Beginning:
@@ -285,7 +286,8 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             to: its whole new path, relative to the workspace
 
         """
-        source, target = parse_changeable_path(path), parse_changeable_path(to)
+        source = parse_changeable_path(path)
+        target = parse_changeable_path(to)
         await asyncio.to_thread(confined.move, source, target)
         return {"moved": format_path(source), "to": format_path(target)}
 
@@ -391,11 +393,16 @@ def _in_thread(
     return run
 
 
-def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, ShownContent | None, str]:
-    """Return the file that a write or edit changes, its present content, and its new text.
+class _ContentChange(NamedTuple):
+    """The change of a file by a write or an edit."""
 
-    The content is None if there is no file.
-    """
+    names: Names
+    old: ShownContent | None  # the present content; None if there is no file
+    new: str
+
+
+def _read_change(confined: ConfinedFolder, arguments: Arguments) -> _ContentChange:
+    """Return the change that a call of `file_write` or `file_edit` would make."""
     names = parse_changeable_path(arguments["path"])
     if "content" in arguments:
         new = str(arguments["content"])
@@ -403,10 +410,10 @@ def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names,
         new = _apply_edit(confined, arguments)
     entry = confined.find_entry(names)
     if entry is None:
-        return names, None, new
+        return _ContentChange(names, None, new)
     if entry.kind != "file":
         raise ToolError(f"{format_path(names)} is a {entry.kind}, not a file.")
-    return names, confined.read_content(names), new
+    return _ContentChange(names, confined.read_content(names), new)
 
 
 def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
@@ -420,7 +427,10 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
 
 
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """Return the full text of a file after an edit. Raises ToolError if the text to replace is not clear."""
+    """Return the full text of a file after an edit.
+
+    Raises ToolError if the text to replace is not in the file exactly once.
+    """
     names = parse_changeable_path(arguments["path"])
     old = str(arguments["old"])
     file = format_path(names)
@@ -441,7 +451,8 @@ def _content_field(names: Names) -> str:
 
 
 def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
+    source = parse_changeable_path(arguments["path"])
+    target = parse_changeable_path(arguments["to"])
     content = confined.read_content(source).text
     if confined.find_entry(target) is not None:
         raise ToolError(f"{format_path(target)} already exists; nothing is overwritten.")
@@ -498,8 +509,9 @@ def _read_current(confined: ConfinedFolder, arguments: Arguments) -> dict[str, s
 
 
 def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
-    """Return the present values of the card's fields: the path where it is now, and the content there."""
-    source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
+    """Return the present values of the card's fields: where the file is now, and its content."""
+    source = parse_changeable_path(arguments["path"])
+    target = parse_changeable_path(arguments["to"])
     is_moved = confined.find_entry(target) is not None and confined.find_entry(source) is None
     current = target if is_moved else source
     return {"path": format_path(current), _content_field(target): confined.read_content(current).text}
@@ -510,8 +522,10 @@ def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
     names, old, new = _read_change(confined, arguments)
     path = format_path(names)
     if old is None:
-        count = new.count("\n") if new.endswith("\n") else new.count("\n") + 1
-        return f"Create {path} ({_count_lines(count)})"
+        line_count = new.count("\n")
+        if not new.endswith("\n"):
+            line_count += 1
+        return f"Create {path} ({_format_line_count(line_count)})"
     if not old.is_text:
         return f"Replace {path}"
     count = 1  # `diff` returns nothing for two texts of one line
@@ -519,9 +533,9 @@ def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
     if changes:
         marks = [line[:1] for line in changes.split("\n")]  # each line of a diff begins with its mark
         count = max(marks.count("-"), marks.count("+"))
-    return f"Change {path} ({_count_lines(count)})"
+    return f"Change {path} ({_format_line_count(count)})"
 
 
-def _count_lines(count: int) -> str:
+def _format_line_count(count: int) -> str:
     noun = "line" if count == 1 else "lines"
     return f"{count} {noun}"

@@ -77,7 +77,7 @@ class FormerContent:
 
 @contextlib.contextmanager
 def _as_tool_error(names: Names) -> Iterator[None]:
-    """Raise ToolError in place of OSError, which stays its cause (`ConfinedFolder.find_entry` reads it)."""
+    """Raise ToolError in place of OSError. The OSError is its cause: `ConfinedFolder.find_entry` reads it."""
     try:
         yield
     except OSError as error:
@@ -138,15 +138,15 @@ class ConfinedFolder:
         return [entry for entry in entries if entry is not None]  # None: it was removed in the meantime
 
     def read(self, names: Names) -> bytes:
-        """Return all of a regular file."""
+        """Return the full content of a regular file. Raises ToolError if it is larger than ``max_read``."""
         with self.open_folder(names[:-1]) as fd:
             return self.read_at(names, fd)
 
     def read_at(self, names: Names, fd: int) -> bytes:
         """Read a file below the open folder ``fd``; ``names`` is its full path, for messages."""
         with _as_tool_error(names):
-            unopened_info = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
-            _require_file(names, unopened_info)  # opening a device or a pipe could already do something
+            # before it is opened, since opening a device or a pipe could already do something
+            _require_file(names, os.stat(names[-1], dir_fd=fd, follow_symlinks=False))
             with open_descriptor(names[-1], READ, fd) as file:
                 info = os.fstat(file)
                 _require_file(names, info)
@@ -202,12 +202,14 @@ class ConfinedFolder:
         *,
         mode: int | None = None,
     ) -> None:
-        """Put a file in place atomically: other processes see the old file or the new file.
+        """Write a file atomically: other processes see the old file or the new file.
 
         ``expected``: the content that must be there; else ToolError is raised and nothing is written. None:
-        any content is replaced. If no file may be there, the system itself refuses to replace one. If a file
-        must be there, it is read again right before the rename. If another process changes the file in the
-        microseconds between, its change is lost, because POSIX has no rename that compares.
+        any content is replaced.
+
+        If no file may be there, the system itself refuses to replace one. If a file must be there, it is read
+        again right before the rename. A change that another process makes in the microseconds between is
+        lost, because POSIX has no rename that compares.
 
         ``mode``: the mode of a file that undo puts back, which may have up to `_MAX_KEPT_BYTES`. None: a file
         keeps its mode.
@@ -275,7 +277,7 @@ class ConfinedFolder:
 
 
 def decode_text(content: bytes) -> ShownContent:
-    """Return a file's content as text, or a line in its place if it is not UTF-8 or has a NUL."""
+    """Return a file's content as text; a line with its size and hash if it is not UTF-8 or has a NUL."""
     if b"\0" not in content:
         with contextlib.suppress(UnicodeDecodeError):
             return ShownContent(content.decode(), is_text=True)

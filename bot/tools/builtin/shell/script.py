@@ -5,8 +5,8 @@ of the language is accepted: literal words, pipes, lists, sub-shells and file re
 substitutions, loops, functions, here-documents and everything else are refused, because their effect cannot
 be read from the text.
 
-As a second opinion `shlex` splits the script too. If its words and operators are not those that the grammar
-found, the script is refused. For that, each function below appends the words and operators that it reads to
+As a check `shlex` splits the script too. If its words and operators are not those that the grammar found, the
+script is refused. For that comparison the functions that read a node append each word and operator to
 ``tokens``.
 """
 
@@ -21,7 +21,7 @@ from tree_sitter import Language, Node, Parser
 _MAX_SCRIPT_CHARS = 10_000
 _MAX_DEPTH = 40
 _OPERATORS = "();<>|&"
-_EXPANDING_CHARS = frozenset("\\{}$`")
+_REFUSED_CHARS = frozenset("\\{}$`")
 _GLOB_CHARS = frozenset("*?[]")
 _ESCAPABLE_CHARS = frozenset('$`"\\')  # inside double quotes
 
@@ -113,7 +113,8 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
         case "program" | "list" | "subshell" | "negated_command":
             yield from _read_children(node, tokens, depth)
         case "pipeline":
-            # only the first command surely reads no pipe: a sub-shell there may have several commands
+            # The first command reads no pipe. Nor do the later commands of a sub-shell at the front, but these
+            # count as if they did, which errs on the safe side.
             for position, command in enumerate(_read_children(node, tokens, depth)):
                 yield replace(command, reads_pipe=command.reads_pipe or position > 0)
         case other:
@@ -144,7 +145,7 @@ def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple
 def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[SimpleCommand]:
     """Yield a statement's commands, with the statement's redirections added to the last one.
 
-    A redirection belongs to all of these commands, but for the risk it is enough that one of them has it.
+    For the risk it is enough that one of these commands has them.
     """
     statement, *redirections = node.children
     *commands, last = _read_statements(statement, tokens, depth + 1)
@@ -164,6 +165,7 @@ def _read_command(node: Node, tokens: list[str]) -> SimpleCommand:
             continue
         if child.type == "variable_assignment":
             raise NotUnderstood("it sets a variable")
+        # the grammar wraps the program's word in a node
         if child.type == "command_name" and child.child_count == 1:
             word = _read_word(child.children[0])
         else:
@@ -198,7 +200,7 @@ def _read_word(node: Node) -> ShellWord:
     text = _text_of(node)
     match node.type:
         case "word" | "number" if node.named_child_count == 0:
-            if _EXPANDING_CHARS & set(text):
+            if _REFUSED_CHARS & set(text):
                 raise NotUnderstood("a word has a backslash, a brace or a variable")
             return ShellWord(text, expands=text.startswith("~") or bool(_GLOB_CHARS & set(text)))
         case "raw_string":

@@ -4,15 +4,15 @@
 2. A file with the list of changes is added; it says that the folder is complete.
 3. Each path is exchanged with its staged content by one rename. The old content, which is now in the staging
    folder, is compared with what people saw. If it differs, it is put back.
-4. The staging folder is renamed, which says how it ended, and removed.
+4. The staging folder gets a new name, which says how the apply ended. Then it is removed.
 
 So the staging folder and the paths show how far an apply came. After a crash `settle_apply` finishes it, or
 undoes it if a file was changed by someone else.
 
 Each change has a *slot* in the staging folder: an entry that is named by the position of the change in the
-list. Other applies wait for the lock of the workspace. Links in it are not followed. All functions block. In
-their parameters, ``root`` is the descriptor of the open workspace and ``stage`` that of the open staging
-folder.
+list. Other applies wait for the lock of the workspace. No link in the workspace is followed. All functions
+block. In their parameters, ``root`` is the descriptor of the open workspace and ``stage`` that of the open
+staging folder.
 """
 
 import contextlib
@@ -63,23 +63,25 @@ def describe_conflict(workspace: Path, changes: Sequence[FileChange]) -> str:
 
 
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
-    """Make all changes. Raises ToolError if none is made, and OSError if that is unclear.
+    """Make all changes, or none of them.
 
-    ``key`` identifies this apply, and is a part of its staging folder's name.
+    Raises ToolError if none is made, and OSError if that is unclear. ``key`` identifies this apply, and is a
+    part of its staging folder's name.
     """
     with _lock_workspace(workspace, changes) as root:
         conflict = _describe_conflict(root, changes)
         if conflict:
             raise ToolError(f"{conflict} Nothing was changed.")
+        stage_name = f"{STAGING_PREFIX}{key}"
         for suffix in ("", _DONE_SUFFIX, _UNDONE_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
                 # left by an earlier apply that failed
-                remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
+                remove_folder(workspace / f"{stage_name}{suffix}")
         try:
-            _write_stage(root, changes, f"{STAGING_PREFIX}{key}")
+            _write_stage(root, changes, stage_name)
         except OSError as error:
             with contextlib.suppress(OSError):
-                remove_folder(workspace / f"{STAGING_PREFIX}{key}")
+                remove_folder(workspace / stage_name)
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
         failure = _carry_out(workspace, root, changes, key)
         if failure:
@@ -89,8 +91,7 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
 def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
     """Finish an interrupted `apply`, or undo it if a change can't be made.
 
-    Return True if all changes are made, and None if that is unclear. Raises ToolError if none is made. It
-    never returns False.
+    Return True if all changes are made, and None if that is unclear. Raises ToolError if none is made.
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
@@ -166,9 +167,11 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
 
 def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
     """Rename the staging folder, then remove it. A half-removed one must not look like an open apply."""
-    os.rename(f"{STAGING_PREFIX}{key}", f"{STAGING_PREFIX}{key}{suffix}", src_dir_fd=root, dst_dir_fd=root)
+    stage_name = f"{STAGING_PREFIX}{key}"
+    ended_name = f"{stage_name}{suffix}"
+    os.rename(stage_name, ended_name, src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
-    remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
+    remove_folder(workspace / ended_name)
 
 
 @contextlib.contextmanager
@@ -182,7 +185,10 @@ def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[
 
 @contextlib.contextmanager
 def _open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """Yield the open parent folder of a path, and the name in it. Raises OSError without the folder."""
+    """Yield the open parent folder of a path, and the last name of the path.
+
+    Raises OSError if there is no such folder.
+    """
     *folders, name = path.split("/")
     parent = root
     with contextlib.ExitStack() as stack:
@@ -192,7 +198,7 @@ def _open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
 
 
 def _read_state(root: int, path: str) -> FileState | None:
-    """Return the state of a path; None without it, or without its folder."""
+    """Return the state of a path; None if there is nothing at the path, or no folder on the way to it."""
     try:
         with _open_parent(root, path) as (folder, name):
             return _read_entry(folder, name)
@@ -225,10 +231,10 @@ def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
 
 
 def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bool = False) -> bool:
-    """Tell if an entry of a folder has this state.
+    """Return whether an entry of a folder has this state.
 
-    A folder must be empty, unless it ``may_have_entries``. Stamps are compared without the time that a rename
-    changes.
+    A folder must be empty, unless it ``may_have_entries``. Stamps are compared without the inode's change
+    time, which a rename sets.
     """
     stamped = state.kind == "file" and state.mark.startswith("stamp:")  # as `Stamp.mark` writes it
     try:
@@ -245,7 +251,7 @@ def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bo
 
 
 def _strip_change_time(mark: str) -> list[str]:
-    """Return the parts of a stamp without the inode's change time."""
+    """Return the parts of a `Stamp.mark` without the inode's change time."""
     inode, modified, _, *others = mark.split(".")
     return [inode, modified, *others]
 
@@ -276,7 +282,7 @@ def _is_removed(path: str, removed: set[str]) -> bool:
 
 
 def _write_stage(root: int, changes: Sequence[FileChange], stage_name: str) -> None:
-    """Make the staging folder: every new content and, as the last file, the one that says it is complete."""
+    """Make the staging folder: every new content and, as the last file, the list of changes."""
     os.mkdir(stage_name, 0o700, dir_fd=root)
     with open_descriptor(stage_name, FOLDER, root) as stage:
         for number, change in enumerate(changes):
@@ -294,7 +300,7 @@ def _write_stage(root: int, changes: Sequence[FileChange], stage_name: str) -> N
 
 
 def _is_mode_change(change: FileChange) -> bool:
-    """Return whether only the mode of a folder changes. Nothing is exchanged for that."""
+    """Return whether only the mode of a folder changes. Such a change has no slot."""
     return change.old is not None and change.new is not None and change.new.kind == "folder"
 
 
@@ -316,8 +322,8 @@ def _write_slot(root: int, stage: int, slot: str, path: str, new: FileState) -> 
 def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
     """Make all changes that are not made yet. If one fails, undo all.
 
-    Return the reason for the failure; empty if all changes are made. The staging folder is removed in both
-    cases. Raises OSError if not all can be undone.
+    Return the reason for the failure; empty if all changes are made. In both cases the staging folder is
+    removed. Raises OSError if not all can be undone; then the staging folder stays.
     """
     with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as stage:
         failure = _exchange_all(root, stage, changes)
@@ -327,7 +333,7 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
 
 
 def _exchange_all(root: int, stage: int, changes: Sequence[FileChange]) -> str:
-    """Make all changes or, if one fails, none. The result is that of `_carry_out`."""
+    """Make all changes or, if one fails, none. Return and raise the same as `_carry_out`."""
     for number, change in enumerate(changes):
         try:
             _exchange(root, stage, str(number), change)
@@ -338,6 +344,7 @@ def _exchange_all(root: int, stage: int, changes: Sequence[FileChange]) -> str:
                 failure = f"{failure} These were changed by someone else: {', '.join(stuck)}"
                 raise OSError(errno.EBUSY, failure) from error
             return failure
+    # sync each folder in which something changed
     one_path_per_folder = {change.path.rpartition("/")[0]: change.path for change in changes}
     for path in one_path_per_folder.values():
         with contextlib.suppress(OSError), _open_parent(root, path) as (folder, _):
@@ -364,8 +371,8 @@ def _undo_changes(root: int, stage: int, changes: Sequence[FileChange]) -> list[
 def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
     """Exchange the content of a path with that of its slot in the staging folder.
 
-    If that was done before, do nothing. Raises OSError if the path or the slot has another content than
-    expected; that content stays where it is.
+    If that was done before, do nothing. Raises OSError if the path or the slot has another content than the
+    change says; that content stays where it is.
 
     The slot before and after, by the kind of change:
 
@@ -375,7 +382,8 @@ def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
 
     To undo a change, call this with its inverse: the slot is then as the change left it.
     """
-    old, new = change.old, change.new
+    old = change.old
+    new = change.new
     if new is not None and _is_mode_change(change):
         with _open_parent(root, change.path) as (folder, name), open_descriptor(name, FOLDER, folder) as fd:
             os.fchmod(fd, new.mode)
@@ -399,6 +407,6 @@ def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
             return
         flag = NOREPLACE if new is None else EXCHANGE
         renameat2(name, folder, slot, stage, flag)
-        if not _has_state(stage, slot, old):
+        if not _has_state(stage, slot, old):  # someone changed it meanwhile: put it back
             renameat2(slot, stage, name, folder, flag)
             raise OSError(errno.ESTALE, _ALTERED_TEXT)

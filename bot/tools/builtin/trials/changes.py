@@ -44,8 +44,7 @@ class FileState:
     mode: int = 0  # the permissions; 0 for a link
     size: int = 0  # the bytes of a file; 0 for anything else
     mark: str = ""
-    """A text that identifies the content: a file's hash or, if it is too large to read, its `Stamp`; a link's
-    target."""
+    """A text that identifies the content: a link's target, a file's hash, or the `Stamp` of a large file."""
     content: str = field(default="", compare=False, repr=False)
     """A file's content, compressed, in base64; empty if it was not read or is not stored."""
 
@@ -58,6 +57,7 @@ class FileState:
 
     @property
     def unpacked(self) -> bytes:
+        """The file's content; only if it was read and is stored."""
         return zlib.decompress(base64.b64decode(self.content))
 
     @property
@@ -95,7 +95,7 @@ class FileChange:
 
     @classmethod
     def parse(cls, stored: Any) -> "FileChange":
-        """Parse a stored change."""
+        """Return a change from its stored JSON data."""
         old = FileState(**stored["old"]) if stored["old"] else None
         new = FileState(**stored["new"]) if stored["new"] else None
         if new and stored.get("content"):  # an older release stored the new content here
@@ -142,19 +142,20 @@ class _BoundedReader:
         return FileState.of(mode, content_of(fd))
 
 
-def compare_copy(workspace: Path, copy: Path, nodes: CopiedPaths, owner: int) -> list[FileChange]:
-    """Return the applicable differences between a copy and its source. Raises Inapplicable.
+def compare_copy(workspace: Path, copy: Path, copied_paths: CopiedPaths, owner: int) -> list[FileChange]:
+    """Return the changes that a command made in a copy. Raises Inapplicable if they can't be applied.
 
     ``owner``: the account that must own all of the copy. Old contents are read from the workspace, which must
     not have changed since. The command has ended, so the copy no longer changes.
     """
     new_states: dict[str, FileState] = {}
     with open_descriptor(str(copy), FOLDER) as root:
-        for path, state in _walk_copy(root, "", nodes, owner, _BoundedReader(), 0):
+        walker = _CopyWalker(copied_paths, owner, _BoundedReader())
+        for path, state in walker.walk(root, parent="", depth=0):
             new_states[path] = state
             if len(new_states) > _MAX_PATHS:
                 break  # they are refused below
-        removed = _list_removed(root, nodes)
+        removed = _list_removed(root, copied_paths)
     if len(new_states) + len(removed) > _MAX_PATHS:
         raise Inapplicable(f"It changes more than {_MAX_PATHS:,} files.")
     changes: list[FileChange] = []
@@ -163,54 +164,61 @@ def compare_copy(workspace: Path, copy: Path, nodes: CopiedPaths, owner: int) ->
         if not all(map(may_be_in_path, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
         old = None
-        if path in nodes:
-            old = _read_old_state(workspace, path, nodes[path], reader)
+        if path in copied_paths:
+            old = _read_old_state(workspace, path, copied_paths[path], reader)
         new = new_states.get(path)
         if old != new:
             changes.append(FileChange(path, old, new))
     return _order_changes(changes)
 
 
-def _walk_copy(
-    folder: int, parent: str, nodes: CopiedPaths, owner: int, reader: _BoundedReader, depth: int
-) -> Iterator[tuple[str, FileState]]:
-    """Yield every path below an open folder of the copy that is new or was touched, with its state.
+@dataclass(frozen=True, slots=True)
+class _CopyWalker:
+    """Finds the paths of a copy that a command added or touched."""
 
-    ``parent``: the folder's path. ``nodes``: the paths as they were copied. ``depth``: the number of folders
-    that the folder is in.
+    copied_paths: CopiedPaths
+    owner: int  # the account that must own all of the copy
+    reader: _BoundedReader
 
-    Folders are compared, and applied, as if their owner had all rights, because Nod must get into them.
-    """
-    if depth > _MAX_DEPTH:
-        raise Inapplicable(f"It made folders more than {_MAX_DEPTH} deep.")
-    for name in sorted(os.listdir(folder)):
-        path = f"{parent}/{name}" if parent else name
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        node = nodes.get(path)
-        kind = kind_of(status.st_mode)
-        mode = status.st_mode & 0o777
-        _check_entry(path, kind, status, owner)
-        if kind == "folder":
-            open_mode = mode | 0o700
-            if node is None or node.kind != "folder" or node.mode | 0o700 != open_mode:
-                yield path, FileState(kind, open_mode)
-            os.chmod(name, open_mode, dir_fd=folder)
-            with open_descriptor(name, FOLDER, folder) as inner:
-                yield from _walk_copy(inner, path, nodes, owner, reader, depth + 1)
-        elif node is not None and node.copy_stamp == Stamp.of(status):
-            continue  # it was not changed since it was copied
-        elif kind == "link":
-            target = os.readlink(name, dir_fd=folder)
-            if leads_out(path, target):
-                raise Inapplicable(f"It makes a link that leads out of the workspace: {path}.")
-            yield path, FileState(kind, mark=target)
-        else:
-            os.chmod(name, mode | 0o400, dir_fd=folder)
-            with open_descriptor(name, READ, folder) as fd:
-                state = reader.read(fd, mode, status.st_size)
-            if state is None:
-                raise Inapplicable(f"It changes more than {_MAX_CONTENT_BYTES >> 20} MB.")
-            yield path, state
+    def walk(self, folder: int, parent: str, depth: int) -> Iterator[tuple[str, FileState]]:
+        """Yield every path below an open folder that is new or was touched, with its state.
+
+        ``parent``: the folder's path. ``depth``: the number of folders that the folder is in. Folders are
+        compared, and applied, as if their owner had all rights, because Nod must get into them.
+        """
+        if depth > _MAX_DEPTH:
+            raise Inapplicable(f"It made folders more than {_MAX_DEPTH} deep.")
+        for name in sorted(os.listdir(folder)):
+            path = f"{parent}/{name}" if parent else name
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            copied = self.copied_paths.get(path)
+            kind = kind_of(status.st_mode)
+            mode = status.st_mode & 0o777
+            _check_entry(path, kind, status, self.owner)
+            if kind == "folder":
+                open_mode = mode | 0o700
+                if copied is None or copied.kind != "folder" or copied.mode | 0o700 != open_mode:
+                    yield path, FileState(kind, open_mode)
+                os.chmod(name, open_mode, dir_fd=folder)
+                with open_descriptor(name, FOLDER, folder) as inner:
+                    yield from self.walk(inner, path, depth + 1)
+            elif copied is not None and copied.copy_stamp == Stamp.of(status):
+                continue  # it was not changed since it was copied
+            elif kind == "link":
+                target = os.readlink(name, dir_fd=folder)
+                if leads_out(path, target):
+                    raise Inapplicable(f"It makes a link that leads out of the workspace: {path}.")
+                yield path, FileState(kind, mark=target)
+            else:
+                yield path, self._read_file(name, folder, mode, status.st_size)
+
+    def _read_file(self, name: str, folder: int, mode: int, size: int) -> FileState:
+        os.chmod(name, mode | 0o400, dir_fd=folder)
+        with open_descriptor(name, READ, folder) as fd:
+            state = self.reader.read(fd, mode, size)
+        if state is None:
+            raise Inapplicable(f"It changes more than {_MAX_CONTENT_BYTES >> 20} MB.")
+        return state
 
 
 def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> None:
@@ -226,7 +234,7 @@ def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> No
 def leads_out(path: str, target: str) -> bool:
     """Return whether the link at ``path`` may lead out of the workspace.
 
-    It can't if its ``..`` are all at its beginning and lead no further than to the workspace's top. A ``..``
+    It can't if all ``..`` in its target come first, and lead no further than to the workspace's top. A ``..``
     after another name counts as leading out, because that name may be a link itself.
     """
     if not target or target.startswith("/"):
@@ -239,35 +247,36 @@ def leads_out(path: str, target: str) -> bool:
     return steps_up > depth or ".." in steps[steps_up:]
 
 
-def _list_removed(root: int, nodes: CopiedPaths) -> list[str]:
+def _list_removed(root: int, copied_paths: CopiedPaths) -> list[str]:
     """Return the copied paths that the command removed, deepest first.
 
     What was in a folder is removed with it, also if the command put something else in the folder's place.
     """
     removed: list[str] = []
     removed_folders: set[str] = set()
-    for path, node in nodes.items():  # a folder comes before its entries
+    for path, copied in copied_paths.items():  # a folder comes before its entries
         kind = None
         if path.rpartition("/")[0] not in removed_folders:
             with contextlib.suppress(FileNotFoundError):
                 kind = kind_of(os.stat(path, dir_fd=root, follow_symlinks=False).st_mode)
         if kind is None:
             removed.append(path)
-        if node.kind == "folder" and kind != "folder":
+        if copied.kind == "folder" and kind != "folder":
             removed_folders.add(path)
     return list(reversed(removed))
 
 
-def _read_old_state(workspace: Path, path: str, node: CopiedPath, reader: _BoundedReader) -> FileState:
-    """Return the state of a path when it was copied. Raises Inapplicable if it has changed since."""
-    if node.kind == "folder":
-        return FileState("folder", node.mode | 0o700)
-    if node.kind == "link":
-        return FileState("link", mark=node.target)
+def _read_old_state(workspace: Path, path: str, copied: CopiedPath, reader: _BoundedReader) -> FileState:
+    """Return the state of a path when it was copied. Raises Inapplicable if a file has changed since."""
+    if copied.kind == "folder":
+        return FileState("folder", copied.mode | 0o700)
+    if copied.kind == "link":
+        return FileState("link", mark=copied.target)
     with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
-        if Stamp.of(os.fstat(fd)) == node.source_stamp:
-            state = reader.read(fd, node.mode, node.size)
-            return state or FileState("file", node.mode, node.size, node.source_stamp.mark)
+        if Stamp.of(os.fstat(fd)) == copied.source_stamp:
+            state = reader.read(fd, copied.mode, copied.size)
+            # a file that is too large to read is identified by its stamp
+            return state or FileState("file", copied.mode, copied.size, copied.source_stamp.mark)
     raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
 
 
@@ -323,16 +332,13 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
     for change in sorted(changes, key=lambda change: (not runs_in_git(change.path), change.path)):
         path = change.path
         is_run_by_git = runs_in_git(path)
-        old, new = show_state(change.old), show_state(change.new)
+        old = show_state(change.old)
+        new = show_state(change.new)
         size = len(old or "") + len(new or "")
-        has_content = all(state.content for state in change.states)
-        fits = size <= chars_left and len(fields) < _MAX_FIELDS and has_content
-        is_in_git = ".git" in path.casefold().split("/")
+        has_room = size <= chars_left and len(fields) < _MAX_FIELDS
         content_field = ""
-        if old != new and is_run_by_git:
-            content_field = f"code of {path}"
-        elif old != new and fits and not is_in_git:
-            content_field = f"content of {path}"
+        if old != new:
+            content_field = _name_content_field(change, has_room=has_room)
         if content_field:
             chars_left -= size
             fields.append(PreviewField(content_field, old, new))
@@ -344,11 +350,24 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
             states = " → ".join(state.description for state in change.states)
             other_lines.append(f"{change.kind} {path}: {states}")
 
-        old_size, new_size = _find_size(change.old), _find_size(change.new)
+        old_size = _find_size(change.old)
+        new_size = _find_size(change.new)
         files.append(TriedFile(path, change.kind, old_size, new_size, is_run_by_git, content_field))
     if other_lines:
         fields.append(PreviewField("other changes", None, "\n".join(other_lines)))
     return fields, tuple(files)
+
+
+def _name_content_field(change: FileChange, *, has_room: bool) -> str:
+    """Return the name of the field with the text of a change; empty if the text gets no field."""
+    path = change.path
+    if runs_in_git(path):
+        return f"code of {path}"
+    is_in_git = ".git" in path.casefold().split("/")
+    has_content = all(state.content for state in change.states)
+    if has_room and has_content and not is_in_git:
+        return f"content of {path}"
+    return ""
 
 
 def _find_size(state: FileState | None) -> int | None:

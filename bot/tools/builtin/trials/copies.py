@@ -44,7 +44,8 @@ class CopyLimits:
 class Stamp(tuple[int, ...]):
     """A fingerprint of a file's metadata that changes with the file.
 
-    Only a process that may set the clock could set all of it back: the kernel sets the change time (ctime).
+    It has the change time (ctime), which the kernel sets. So a process can't give a changed file its old
+    stamp, unless that process may set the clock.
     """
 
     __slots__ = ()
@@ -82,8 +83,8 @@ class CopySize(NamedTuple):
     bytes: int
 
     @classmethod
-    def of(cls, nodes: CopiedPaths) -> "CopySize":
-        return cls(len(nodes), sum(node.size for node in nodes.values()))
+    def of(cls, copied_paths: CopiedPaths) -> "CopySize":
+        return cls(len(copied_paths), sum(copied.size for copied in copied_paths.values()))
 
 
 def copy_workspace(
@@ -95,16 +96,19 @@ def copy_workspace(
     """
     copier = _Copier(limits, owner, deadline=time.monotonic() + limits.seconds)
     try:
-        with open_descriptor(str(workspace), FOLDER) as source, open_descriptor(str(target), FOLDER) as copy:
-            copier.copy_entries(source, copy, "", 0)
+        with (
+            open_descriptor(str(workspace), FOLDER) as source_folder,
+            open_descriptor(str(target), FOLDER) as target_folder,
+        ):
+            copier.copy_entries(source_folder, target_folder, path="", depth=0)
     except OSError as error:
         raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
-    return copier.nodes
+    return copier.copied_paths
 
 
 @dataclass(eq=False)
 class _Copier:
-    """A copy in progress: its limits, and the entries copied so far.
+    """A copy in progress: its limits, and the paths copied so far.
 
     ``source`` and ``target`` are open folders of the workspace and of the copy, ``path`` is relative to both.
     """
@@ -112,7 +116,7 @@ class _Copier:
     limits: CopyLimits
     owner: int | None
     deadline: float  # by time.monotonic()
-    nodes: CopiedPaths = field(default_factory=dict)
+    copied_paths: CopiedPaths = field(default_factory=dict)
     unshared_bytes: int = 0
 
     def copy_entries(self, source: int, target: int, path: str, depth: int) -> None:
@@ -137,9 +141,9 @@ class _Copier:
 
     def _check_limits(self) -> None:
         max_entries = self.limits.entries
-        if len(self.nodes) >= max_entries:
+        if len(self.copied_paths) >= max_entries:
             raise ToolError(f"The workspace has more than {max_entries:,} files and folders.")
-        if len(self.nodes) % _ENTRIES_PER_CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
+        if len(self.copied_paths) % _ENTRIES_PER_CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
             raise ToolError(f"To copy the workspace takes more than {self.limits.seconds:g} s.")
 
     def _copy_folder(
@@ -147,24 +151,29 @@ class _Copier:
     ) -> None:
         os.mkdir(name, 0o700, dir_fd=target)
         mode = _permissions(info)
-        self.nodes[path] = CopiedPath("folder", mode, 0, source_stamp=Stamp.of(info), copy_stamp=Stamp())
-        with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as copy:
-            self.copy_entries(inner, copy, path, depth + 1)
-            self._hand_over(copy, mode | 0o700)
+        self.copied_paths[path] = CopiedPath(
+            "folder", mode, size=0, source_stamp=Stamp.of(info), copy_stamp=Stamp()
+        )
+        with (
+            open_descriptor(name, FOLDER, source) as source_folder,
+            open_descriptor(name, FOLDER, target) as target_folder,
+        ):
+            self.copy_entries(source_folder, target_folder, path, depth + 1)
+            self._set_owner_and_mode(target_folder, mode | 0o700)  # the owner must be able to change it
 
     def _copy_file(self, name: str, source: int, target: int, path: str) -> None:
-        with open_descriptor(name, READ, source) as old:
-            info = os.fstat(old)
+        with open_descriptor(name, READ, source) as source_file:
+            info = os.fstat(source_file)
             mode = _permissions(info)
-            with open_descriptor(name, NEW, target) as new:
-                self._copy_content(old, new, info.st_size)
-                self._hand_over(new, mode)
-                os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
-                copy_stamp = Stamp.of(os.fstat(new))
+            with open_descriptor(name, NEW, target) as target_file:
+                self._copy_content(source_file, target_file, info.st_size)
+                self._set_owner_and_mode(target_file, mode)
+                os.utime(target_file, ns=(info.st_atime_ns, info.st_mtime_ns))
+                copy_stamp = Stamp.of(os.fstat(target_file))
             source_stamp = Stamp.of(info)
-            if Stamp.of(os.fstat(old)) != source_stamp:
+            if Stamp.of(os.fstat(source_file)) != source_stamp:
                 raise ToolError(f"{path} changed while it was copied.")
-        self.nodes[path] = CopiedPath("file", mode, info.st_size, source_stamp, copy_stamp)
+        self.copied_paths[path] = CopiedPath("file", mode, info.st_size, source_stamp, copy_stamp)
 
     def _copy_link(self, name: str, source: int, target: int, path: str, info: os.stat_result) -> None:
         link_target = os.readlink(name, dir_fd=source)
@@ -172,20 +181,25 @@ class _Copier:
         if self.owner is not None:
             os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
         copy_stamp = Stamp.of(os.stat(name, dir_fd=target, follow_symlinks=False))
-        self.nodes[path] = CopiedPath("link", 0, 0, Stamp.of(info), copy_stamp, target=link_target)
+        self.copied_paths[path] = CopiedPath(
+            "link", mode=0, size=0, source_stamp=Stamp.of(info), copy_stamp=copy_stamp, target=link_target
+        )
 
-    def _copy_content(self, old: int, new: int, size: int) -> None:
+    def _copy_content(self, source_file: int, target_file: int, size: int) -> None:
         """Share the blocks of an open file with a new file; copy them if the file system can't share."""
-        with contextlib.suppress(OSError):
-            fcntl.ioctl(new, _FICLONE, old)
+        try:
+            fcntl.ioctl(target_file, _FICLONE, source_file)
+        except OSError:
+            pass  # it can't share
+        else:
             return
         self.unshared_bytes += size
         if self.unshared_bytes > self.limits.unshared_bytes:
             raise ToolError(f"The workspace has more than {self.limits.unshared_bytes >> 20:,} MB to copy.")
-        while os.sendfile(new, old, None, _CHUNK_BYTES):
+        while os.sendfile(target_file, source_file, None, _CHUNK_BYTES):
             pass
 
-    def _hand_over(self, fd: int, mode: int) -> None:
+    def _set_owner_and_mode(self, fd: int, mode: int) -> None:
         if self.owner is not None:
             os.fchown(fd, self.owner, self.owner)
         os.fchmod(fd, mode)
@@ -227,10 +241,10 @@ def _create_locked_folder(base: Path) -> CopyFolder:
             lock = os.open(folder, FOLDER)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_linked = os.fstat(lock).st_nlink > 0
-                if is_linked:
+                still_exists = os.fstat(lock).st_nlink > 0
+                if still_exists:
                     return CopyFolder(folder, lock)
-            os.close(lock)
+            os.close(lock)  # `remove_abandoned_copies` has locked or removed it: try another one
 
 
 def remove_abandoned_copies(workspace: Path) -> None:
@@ -273,13 +287,13 @@ def _unlink_files(folder: int) -> list[str]:
 
 
 def find_excess(folder: Path, max_entries: int, max_bytes: int) -> str:
-    """Return how a copy that a command writes to exceeds a limit, in words; empty if it doesn't."""
-    unread = [str(folder)]
+    """Return a text that says which limit a copy exceeds, while a command writes to it; empty if none."""
+    pending = [str(folder)]
     entry_count = 0
     size = 0
-    while unread:
+    while pending:
         try:
-            with os.scandir(unread.pop()) as entries:
+            with os.scandir(pending.pop()) as entries:
                 for entry in entries:
                     entry_count += 1
                     size += _measure(entry)
@@ -288,7 +302,7 @@ def find_excess(folder: Path, max_entries: int, max_bytes: int) -> str:
                     if size > max_bytes:
                         return f"it wrote more than {max_bytes >> 20:,} MB"
                     if entry.is_dir(follow_symlinks=False):
-                        unread.append(entry.path)
+                        pending.append(entry.path)
         except FileNotFoundError:  # the command removed the folder in the meantime
             continue
         except OSError as error:  # too deep, or its mode keeps us out: what is below can't be counted
