@@ -69,9 +69,9 @@ class _SignInRun:
     """A sign-in that runs in this process, or has ended while its outcome can still be asked for."""
 
     server: Server
-    keys: SignInTokens
+    tokens: SignInTokens
     """The tokens that the server has so far."""
-    by: str
+    account: str
     """The account of the person who signs in."""
     sign_in_id: str
     page: asyncio.Future[str]
@@ -104,8 +104,8 @@ class _SignInRun:
 class SharedSignIns(SignIns):
     """All sign-ins of this process.
 
-    ``back`` returns the address to which people are sent back. ``sign_in_seconds``: the seconds that they
-    have.
+    ``get_return_address`` returns the address to which people are sent back. ``sign_in_seconds``: the seconds
+    that they have to sign in.
     """
 
     servers: Iterable[Server]
@@ -141,8 +141,10 @@ class SharedSignIns(SignIns):
         """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
         sign_in_id = secrets.token_urlsafe(12)
-        server, keys = self._find_server(name)
-        run = _SignInRun(server, keys, by, sign_in_id, loop.create_future(), loop.create_future())
+        server, tokens = self._find_server(name)
+        run = _SignInRun(
+            server, tokens, by, sign_in_id, page=loop.create_future(), answer=loop.create_future()
+        )
         active_tasks = [other.task for other in self._runs.values() if other.is_active]
         if len(active_tasks) >= _MAX_ACTIVE_RUNS:
             active_tasks[0].cancel()
@@ -256,20 +258,18 @@ class SharedSignIns(SignIns):
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
         await self.database.write(store.store_sign_in, sign_in)
         run.server.note_sign_in()
-        log.info("signed in at an mcp server", server=name, by=run.by)
+        log.info("signed in at an mcp server", server=name, by=run.account)
         return f"You are signed in at {name}."
 
     async def _run_flow(self, run: _SignInRun) -> SignIn:
         """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
         name = run.server.config.name
-        keys = run.keys
-        launch = keys.launch
+        launch = run.tokens.launch
         client = launch.client
         back = self.get_return_address()
         configured_scopes = " ".join(client.scopes)
-        # if the server has asked for more scopes since the last sign-in, the new one asks for these as well
-        # as for all that were granted
-        more_scopes = await keys.scopes() if keys.wanted_scopes else ""
+        # if the server has asked for more scopes since the last sign-in, ask for them and for all granted ones
+        more_scopes = await run.tokens.scopes() if run.tokens.wanted_scopes else ""
         metadata = make_client_metadata(back)
         # where the SDK's flow puts the tokens and the client
         storage = MemoryStorage(find_configured_client(client, back))
@@ -285,7 +285,7 @@ class SharedSignIns(SignIns):
             await self._store_state(run, page.params["state"])
             run.page.set_result(str(set_scope(page, metadata.scope)))
 
-        # the SDK awaits the code from this
+        # the SDK calls this after the page, and waits for the code
         async def wait_for_code() -> AuthorizationCodeResult:
             result = await self._wait_for_answer(run)
             # the SDK compares the issuer with its server's own spelling, where a final slash may differ
@@ -293,9 +293,9 @@ class SharedSignIns(SignIns):
 
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
         # starts the flow even if the server lets anyone send `INITIALIZE_REQUEST`
-        auth = SignInFlowAuth(flow, keys.challenge, run.note_words)
+        auth = SignInFlowAuth(flow, run.tokens.challenge, run.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
-            # the flow runs inside this request, and at its end the SDK repeats the request with the new token
+            # The flow runs inside this request. At its end the SDK repeats the request with the new token.
             async with http.stream(
                 "POST", launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS
             ) as response:
@@ -320,12 +320,12 @@ class SharedSignIns(SignIns):
             tokens.model_dump_json(exclude_none=True),
             discovered.model_dump_json(exclude_none=True),
             compute_token_end(tokens.expires_in, now),
-            run.by,
+            run.account,
             now,
         )
 
     async def _store_state(self, run: _SignInRun, state: str) -> None:
-        """Store the row by which the code reaches this process if the person comes back to another."""
+        """Store a row with the ``state``. By it the code reaches this process if another one receives it."""
         run.state = state
         now = self.clock()
         until = now + timedelta(seconds=self.sign_in_seconds)
@@ -341,7 +341,7 @@ class SharedSignIns(SignIns):
                 await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 pause.cancel()
-            # a read comes first, since a write for each look would be too much
+            # a read comes first, since a write every half second would be too much
             if not await self.database.read(store.has_returned, run.sign_in_id):
                 continue
             parameters = await self.database.write(store.pop_return, run.sign_in_id)
@@ -351,7 +351,7 @@ class SharedSignIns(SignIns):
 
 
 def _set_answer(run: _SignInRun, parameters: Mapping[str, str]) -> None:
-    """Pass on the code or the error with which a person came back to the flow that waits for it."""
+    """Give the code or the error with which a person came back to the flow that waits for it."""
     code = parameters.get("code")
     if code:
         result = AuthorizationCodeResult(code=code, state=parameters["state"], iss=parameters.get("iss"))

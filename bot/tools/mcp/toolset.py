@@ -53,11 +53,13 @@ class _AdoptedTools:
 class McpToolset(Servers):
     """All configured servers. `start` or the first call of `tools` starts them; `stop` ends them.
 
-    ``database``: has the sign-ins; without it no one is signed in. ``ask``: asks a person what a server wants
-    to know. ``answer_seconds``: the seconds that the person has to answer. ``list_reserved_names``: returns
-    the names of other tools; a server's tool of such a name is left out, since two tools of one name would
-    stop every turn. ``turn_wait_seconds``: the seconds for which `tools` waits at most for the first start of
-    servers, and for a new list. ``max_sessions``: the maximum number of sessions of connections at one time.
+    - ``database`` has the sign-ins; without it no one is signed in.
+    - ``ask`` asks a person what a server wants to know. They have ``answer_seconds`` to answer.
+    - ``list_reserved_names`` returns the names of other tools. A server's tool of such a name is left out,
+      since two tools of one name would stop every turn.
+    - ``turn_wait_seconds``: the longest time that `tools` waits for the first start of servers, and for the
+      tools of a new list.
+    - ``max_sessions``: the maximum number of sessions of connections at one time.
     """
 
     def __init__(
@@ -74,18 +76,17 @@ class McpToolset(Servers):
         max_sessions: int = MAX_SESSIONS,
     ) -> None:
 
-        def make_server(config: ServerConfig, keys: TokenSource | None, ask: Ask) -> Server:
-            return Server(config, ask, clock=clock, answer_seconds=answer_seconds, tokens=keys, sleep=sleep)
+        def make_server(config: ServerConfig, tokens: TokenSource | None, ask: Ask) -> Server:
+            return Server(config, ask, clock=clock, answer_seconds=answer_seconds, tokens=tokens, sleep=sleep)
 
-        def find_keys(
-            config: ServerConfig,
-        ) -> SignInTokens | None:  # the tokens of a sign-in, if there is one
+        def make_tokens(config: ServerConfig) -> SignInTokens | None:
+            """Return the tokens of the server's sign-in; None if people don't sign in there."""
             if database is None or not isinstance(config.launch, Http) or not config.launch.signs_in:
                 return None
             return SignInTokens(config.name, config.launch, database, clock, sleep)
 
         shared = [config for config in configs if config.identity is Identity.NOD]
-        self.servers = tuple(make_server(config, find_keys(config), ask) for config in shared)
+        self.servers = tuple(make_server(config, make_tokens(config), ask) for config in shared)
         """The shared servers."""
         not_shared = [config for config in configs if config.identity is not Identity.NOD]
         self.connected: ConnectedServers | None = None
@@ -101,9 +102,9 @@ class McpToolset(Servers):
                 sleep=sleep,
                 max_sessions=max_sessions,
             )
-        self._patience = answer_seconds
+        self._answer_seconds = answer_seconds
         self._list_reserved_names = list_reserved_names
-        self._first_wait = turn_wait_seconds
+        self._turn_wait_seconds = turn_wait_seconds
         self._start_wait_until: float | None = None
         """The end of the wait for the first start of servers, in the loop's time; None before `start`."""
         self._adopted: dict[Server, _AdoptedTools] = {}
@@ -114,7 +115,7 @@ class McpToolset(Servers):
     def start(self) -> None:
         """Begin to start every server; the servers come up later."""
         if self._start_wait_until is None:
-            self._start_wait_until = asyncio.get_running_loop().time() + self._first_wait
+            self._start_wait_until = asyncio.get_running_loop().time() + self._turn_wait_seconds
         for server in self.servers:
             server.start()
 
@@ -154,9 +155,9 @@ class McpToolset(Servers):
     ) -> Sequence[ConnectedServer]:
         """Return the sessions for the person or the chat of a call. New ones get a short time to come up."""
         sessions = await connected.find(context)
-        # a context that names an owner is that of an approved call or of an agent's, which may wait longer
+        # only the context of an approved call, or of an agent's call, names an owner; these may wait longer
         names_owner = context is not None and bool(context.connected_as)
-        seconds = _OWNER_WAIT_SECONDS if names_owner else self._first_wait
+        seconds = _OWNER_WAIT_SECONDS if names_owner else self._turn_wait_seconds
         starting = [session.server for session in sessions if not session.server.first_attempt_ended.is_set()]
         if starting:
             tasks = [asyncio.create_task(server.first_attempt_ended.wait()) for server in starting]
@@ -216,7 +217,7 @@ class McpToolset(Servers):
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
         """Return the adopted tools of a server, and the tools that read its resources and prompts.
 
-        If the server's list is new, the adoption of its tools begins, for which a turn waits a short time.
+        If the server's list is new, begin to adopt its tools, and wait a short time for them.
         """
         listed_tools = server.listed_tools
         adopted = self._adopted.get(server)
@@ -244,16 +245,18 @@ class McpToolset(Servers):
             previous.is_current = False
             still_listed = {name: tool for name, tool in previous.tools.items() if name in listed_names}
         server.left_out = {}
-        turns_wait_until = asyncio.get_running_loop().time() + self._first_wait
+        turns_wait_until = asyncio.get_running_loop().time() + self._turn_wait_seconds
         adopted = _AdoptedTools(listed_tools, still_listed, turns_wait_until)
-        adopted.task = asyncio.create_task(asyncio.to_thread(_adopt_listed, server, adopted, self._patience))
+        adopted.task = asyncio.create_task(
+            asyncio.to_thread(_adopt_listed, server, adopted, self._answer_seconds)
+        )
         self._adopted[server] = adopted
         return adopted
 
     def _list_reading_tools(self, server: Server) -> Sequence[Tool]:
         """Return the tools that read a server's resources and prompts."""
         if server not in self._reading:
-            self._reading[server] = ReadingTools(server, self._patience)
+            self._reading[server] = ReadingTools(server, self._answer_seconds)
         return self._reading[server].tools()
 
 
@@ -271,9 +274,7 @@ def _adopt_listed(server: Server, adopted: _AdoptedTools, answer_seconds: float)
     """
     slow_schemas = 0
     offered = [tool for tool in adopted.listed_tools if server.config.offers(tool.name)]
-    names = choose_model_names(
-        server.config, [tool.name for tool in offered]
-    )  # for the model, by the server's own
+    model_names = choose_model_names(server.config, [tool.name for tool in offered])
     for listed_tool in sorted(offered, key=lambda tool: len(str(tool.input_schema))):
         if not adopted.is_current:
             return
@@ -283,7 +284,7 @@ def _adopt_listed(server: Server, adopted: _AdoptedTools, answer_seconds: float)
             if server.config.has_sign_in_token(listed_tool.model_dump_json()):
                 raise ValueError("its description has a token of the server in it")
             adopted.tools[listed_tool.name] = adopt(
-                server, listed_tool, answer_seconds, names[listed_tool.name]
+                server, listed_tool, answer_seconds, model_names[listed_tool.name]
             )
         except Exception as error:  # noqa: BLE001 - any fault of a server's tool; its other tools are still offered
             adopted.tools.pop(listed_tool.name, None)

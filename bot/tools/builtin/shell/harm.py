@@ -82,8 +82,9 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     ``reads_pipe``: it reads the output of another command. The checks that need only the program's name come
     first, then the checks of its arguments.
     """
+    program = program_name(words[0])
+    arguments = words[1:]
     # the lists have "python" for python3.11, but also "sqlite3" and "m4", where the number is no version
-    program, arguments = program_name(words[0]), words[1:]
     file_name = words[0].rpartition("/")[2]
     names = {program, file_name.lower()}
     if names & LOSING_PROGRAMS or program.startswith("mkfs"):
@@ -107,7 +108,7 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
         if arguments and arguments[0] in harmless_subcommands:
             return None
         return f"“{' '.join([program, *arguments[:1]])}” can lose something"
-    # also by the name with its number, which may be a part of the name
+    # also by the name with its number, for the same reason as above
     return find_loss(program, arguments) or find_loss(file_name, arguments)
 
 
@@ -127,7 +128,7 @@ def find_hidden_code(words: Sequence[str]) -> str | None:
 
 
 def is_device_path(word: str) -> bool:
-    """Return whether a word is a path to a device (a disk) or to a process, which may have secrets."""
+    """Return whether a word is a path in /dev, /proc or /sys: of a disk, or of a process with its secrets."""
     if word == "/dev/null":
         return False
     leaves_workspace = word.startswith("/") or ".." in word or "=/" in word
@@ -173,9 +174,9 @@ def _check_tar(arguments: Sequence[str]) -> str | None:
 
 
 def _check_git(arguments: Sequence[str]) -> str | None:
-    """Return why a git command may lose something, overwrite a remote, or run a program.
+    """Return why a git command may lose something, overwrite a remote, or run a program; None if it may not.
 
-    An unknown subcommand could be an alias, which can run any program.
+    An unknown subcommand could be an alias, and an alias can run any program.
     """
     remaining = list(arguments)
     while remaining and remaining[0] in ("--no-pager", "-P", "--no-optional-locks"):
@@ -188,7 +189,8 @@ def _check_git(arguments: Sequence[str]) -> str | None:
     moves_commits = subcommand in ("push", "fetch", "pull")
     for argument in subcommand_arguments:
         flag = argument.partition("=")[0]
-        if flag.startswith("--") and flag != "--" and _matches_flag(flag, _GIT_LONG_FLAGS):
+        is_long_flag = flag.startswith("--") and flag != "--"
+        if is_long_flag and _matches_flag(flag, _GIT_LONG_FLAGS):
             return f"“git {subcommand} {flag}” can lose something or run a program"
         if _is_harmful_git_argument(subcommand, argument):
             return f"“git {subcommand} {argument}” can lose something or run a program"
@@ -211,7 +213,7 @@ def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
 
 
 def _matches_flag(name: str, flags: Sequence[str]) -> bool:
-    """Return whether a long flag is in ``flags``, or is longer (--force-with-lease) or shorter (--forc)."""
+    """Return whether a long flag is one of ``flags``, abbreviated (--forc) or with more (--force-with-lease)."""
     return any(flag.startswith(name) or name.startswith(flag) for flag in flags)
 
 

@@ -1,10 +1,10 @@
 """The commands that *Approve similar* knows, each with the words and options that may follow.
 
-When people approve such a command, they may give a grant, by which the same command also runs unasked with
-other options of this table (``prefix.py``). The options never change which code runs, nor in which folder: no
-option here names a file, a folder, a program, a setting or a plugin. An option must be spelled as it is here,
-neither abbreviated nor joined with others. `format_table_rows` makes the table in ``docs/commands.md`` from
-`COMMANDS`.
+When people approve such a command, they may give a grant. By the grant the same command also runs unasked
+with other options of this table (``prefix.py``). The options never change which code runs, nor in which
+folder: no option here names a file, a folder, a program, a setting or a plugin. An option must be spelled as
+it is here, neither abbreviated nor joined with others. `format_table_rows` makes the table in
+``docs/commands.md`` from `COMMANDS`.
 """
 
 import re
@@ -44,7 +44,7 @@ _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-_TARGET_TEXTS = {  # what the table in the documents says for each pattern
+_TARGET_TEXTS = {  # by pattern: its text in the table of the documents
     _TARGET: " and targets",
     _SCRIPT: " and a script",
     FOLDER: " and a folder",
@@ -120,19 +120,16 @@ class KnownCommand:
     words: str
     """The words that it begins with, such as "go test"."""
     options: str
-    """The options that a call may have, joined by `_SEPARATOR`, since some have a space in them.
-
-    A name in capitals stands for a value (`VALUES`).
-    """
+    """The options that a call may have, joined by `_SEPARATOR`. A name in capitals is a value (`VALUES`)."""
     follows: Follows = Follows.NOTHING
     targets: str = ""
-    """A pattern of the plain words that a grant fixes, such as what make builds; empty without any."""
+    """A pattern of the plain words that a grant fixes, such as a target of make; empty if it has none."""
     max_targets: int = 0
     min_targets: int = 0
     fixed_options: str = ""
-    """Options that change what a command does, so a call must have the same of them as the approved one.
+    """Options that change what a command does, joined by spaces; they have no values.
 
-    They have no values, and are joined by spaces.
+    A grant only covers calls that have the same of these options as the approved call.
     """
     settings: tuple[str, ...] = ()
     """Names of files that decide what runs for the paths in and below their folder."""
@@ -244,12 +241,12 @@ COMMANDS = (
 class Option:
     """One spelling of an option, such as "-k WORDS" or "--jobs=NUMBER"."""
 
-    word: re.Pattern[str]  # the form of the option's word, with a value that is in this word
-    value: re.Pattern[str] | None  # the form of a value that is the next word; None if no value is there
+    word: re.Pattern[str]  # matches the option's word, with its value if that is in the same word
+    value: re.Pattern[str] | None  # matches the value in the next word; None if there is none
 
 
 def read_options(text: str) -> tuple[Option, ...]:
-    """Return the options of a command; options with a value in the next word come first."""
+    """Parse `KnownCommand.options`. Options with a value in the next word come first."""
     options = [_read_option(spelling) for spelling in text.split(_SEPARATOR)]
     return tuple(sorted(options, key=lambda option: option.value is None))
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-LOSING_PROGRAMS = frozenset({  # programs that can lose something, whatever their arguments
+LOSING_PROGRAMS = frozenset({  # they can lose something whatever their arguments
     # files and disks
     "rm", "rmdir", "unlink", "shred", "srm", "wipe", "dd", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
     "sgdisk", "cfdisk", "cgdisk", "parted", "mkswap", "swapoff", "truncate", "fallocate", "blkdiscard",
@@ -35,7 +35,7 @@ LOSING_PROGRAMS = frozenset({  # programs that can lose something, whatever thei
     "dropdb", "dropuser", "pg_dropcluster", "pg_resetwal", "pg_restore", "pg_rewind", "mongorestore",
     "mysqlimport", "memcflush", "kafka-delete-records",
 })  # fmt: skip
-SENDING_PROGRAMS = frozenset({  # programs that send something to people
+SENDING_PROGRAMS = frozenset({  # they send something to people
     "mail", "mailx", "nail", "s-nail", "bsd-mailx", "sendmail", "sendemail", "exim", "exim4", "msmtp",
     "mutt", "neomutt", "swaks", "mhmail", "wall", "write", "telegram-send", "telegram-cli", "signal-cli",
     "slackcat", "slack", "matrix-commander", "sendxmpp", "xmpp-send", "twilio", "ntfy", "apprise", "toot",
@@ -229,7 +229,7 @@ _WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
 def find_loss(program: str, arguments: Sequence[str]) -> str | None:
     """Return why a program with these arguments loses or sends something; None if that is not known.
 
-    The lists are asked in this order, and the first match gives the reason:
+    The first match gives the reason, in this order:
 
     1. flags and words that lose something in any program, then the flags and words of this program
     2. the program itself: a web client that sends, a name such as ``db-reset``, ``apt`` and ``package-``

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 IsInWorkspace = Callable[[str], bool]
 """Tells if an operand is a path in the workspace."""
@@ -45,7 +46,7 @@ _GIT_LOG_FLAGS = re.compile(
     r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
     re.DOTALL,
 )
-_GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
+_GIT_SUBCOMMANDS = {  # by name: the flags with which it only reads, and the maximum number of operands
     "log": (_GIT_LOG_FLAGS, 20),
     "show": (_GIT_LOG_FLAGS, 20),
     "diff": (_GIT_LOG_FLAGS, 20),
@@ -64,7 +65,7 @@ _GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The flags and operands that a program may have, here so that it only reads."""
+    """The flags and operands that a program may have. In `READERS`: those with which it only reads."""
 
     plain: str = ""  # one-letter flags without a value
     valued: str = ""  # one-letter flags with a value
@@ -74,7 +75,7 @@ class Syntax:
     only_texts: bool = False  # True: all operands are texts
     max_operands: int = 1000
     numeric: bool = False  # also takes flags such as -5
-    pattern_flag: str = ""  # the letter of a flag that gives the pattern; then the first operand is a path
+    pattern_flag: str = ""  # the letter of a flag that gives a text, so that one operand less is a text
 
     def find_objection(self, arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
         """Return the objection to the first argument that is not allowed; None if all are."""
@@ -92,12 +93,13 @@ class Syntax:
             elif argument == "-" or not argument.startswith("-"):
                 operands.append(argument)
             elif not (self.numeric and re.fullmatch(r"-[0-9]+", argument)):
-                plain_letters, valued_letter, value = self._split_letters(argument[1:])
-                if not all(letter in self.plain for letter in plain_letters):
+                letters = self._split_letters(argument[1:])
+                if not all(letter in self.plain for letter in letters.plain):
                     return f"{argument} is not known to only read"
-                if valued_letter and not value and next(remaining, None) is None:
-                    return f"-{valued_letter} has no value"
-                if valued_letter and valued_letter == self.pattern_flag and text_count > 0:
+                value_is_next = letters.valued and not letters.value
+                if value_is_next and next(remaining, None) is None:
+                    return f"-{letters.valued} has no value"
+                if letters.valued and letters.valued == self.pattern_flag and text_count > 0:
                     text_count -= 1
         if len(operands) > self.max_operands:
             return "it has more operands than are only read"
@@ -105,15 +107,20 @@ class Syntax:
             return None
         return _find_outside(operands[text_count:], inside)
 
-    def _split_letters(self, letters: str) -> tuple[str, str, str]:
-        """Split the letters of a flag: ``-nC5`` is the plain ``n``, then ``C`` with the value ``5``.
-
-        Without a value here, the next argument is the value.
-        """
+    def _split_letters(self, letters: str) -> "_FlagLetters":
+        """Split the letters of a flag: ``-nC5`` is the plain ``n``, then ``C`` with the value ``5``."""
         for position, letter in enumerate(letters):
             if letter in self.valued:
-                return letters[:position], letter, letters[position + 1 :]
-        return letters, "", ""
+                return _FlagLetters(letters[:position], letter, letters[position + 1 :])
+        return _FlagLetters(letters, "", "")
+
+
+class _FlagLetters(NamedTuple):
+    """The letters of a joined flag, such as ``-nC5``."""
+
+    plain: str  # letters without a value
+    valued: str  # the last letter, which has a value; empty if none has
+    value: str  # that value; empty if it is the next argument
 
 
 _GREP = Syntax(
@@ -194,8 +201,9 @@ _RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
 def find_objection(words: Sequence[str], inside: IsInWorkspace) -> str | None:
-    """Return why a command would not only read in the workspace; None if it would."""
-    program, arguments = words[0], words[1:]
+    """Return why a command may do more than read in the workspace; None if it only reads."""
+    program = words[0]
+    arguments = words[1:]
     if list(arguments) == ["--version"] and _PROGRAM_NAME.fullmatch(program):
         return None
     if program in READERS:
@@ -313,7 +321,7 @@ def _check_git(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
 
 
 def _may_lead_elsewhere(operand: str) -> bool:
-    """Return whether git may look for an operand elsewhere: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+    """Return whether git may read outside the workspace for an operand: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
     if operand.startswith(":"):
         return True
     _, colon, path = operand.partition(":")

@@ -113,8 +113,8 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
         case "program" | "list" | "subshell" | "negated_command":
             yield from _read_children(node, tokens, depth)
         case "pipeline":
-            # The first command reads no pipe. Nor do the later commands of a sub-shell at the front, but these
-            # count as if they did, which errs on the safe side.
+            # The first command reads no pipe. Nor do the later commands of a sub-shell at the front, but they
+            # count as if they did: that errs on the safe side.
             for position, command in enumerate(_read_children(node, tokens, depth)):
                 yield replace(command, reads_pipe=command.reads_pipe or position > 0)
         case other:

@@ -5,9 +5,8 @@ approval applies these changes to the workspace; the command itself does not run
 
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
-(``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod tries commands and
-applies trials through the functions of `CommandTrials.trying`. What each of them must do is said in
-`TrialFunctions` (``bot/tools/tool.py``).
+(``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod uses the functions
+that `CommandTrials.trying` returns; `TrialFunctions` (``bot/tools/tool.py``) says what each of them does.
 """
 
 import asyncio
@@ -74,7 +73,7 @@ class TriedCommand:
 
     @classmethod
     def parse(cls, stored: Mapping[str, Any]) -> "TriedCommand":
-        """Parse the output of `as_json`."""
+        """Return the outcome from the JSON that `as_json` made."""
         return cls(stored["exit"], stored["stdout"], stored["stderr"], _parse_changes(stored))
 
     def as_json(self) -> dict[str, Any]:
@@ -96,7 +95,7 @@ class CommandTrials:
     limits: CopyLimits = field(default_factory=CopyLimits)
 
     def __post_init__(self) -> None:
-        # in a thread: a start does not wait for the copies that a crash left behind
+        # in a thread, so that the start does not wait while copies that a crash left behind are removed
         threading.Thread(target=remove_abandoned_copies, args=(self.workspace,), daemon=True).start()
 
     @property
@@ -129,8 +128,8 @@ class CommandTrials:
         """Copy the workspace into a folder, run the command there, and return what it did."""
         copy = folder / "w"
         await asyncio.to_thread(_make_copy_folder, copy)
-        nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
-        ended = await self.cage.run(argv, copy, seconds, CopySize.of(nodes))
+        copied_paths = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
+        ended = await self.cage.run(argv, copy, seconds, CopySize.of(copied_paths))
         if ended.reason:
             refusal = f"{ended.reason[:1].upper()}{ended.reason[1:]}."
             return await asyncio.to_thread(self._describe_trial, ended, [], refusal)
@@ -139,7 +138,7 @@ class CommandTrials:
         refusal = ""
         owner = choose_account() or os.geteuid()
         try:
-            changes = await _run_to_end(compare_copy, self.workspace, copy, nodes, owner)
+            changes = await _run_to_end(compare_copy, self.workspace, copy, copied_paths, owner)
         except Inapplicable as error:
             refusal = str(error)
         except OSError as error:
@@ -151,7 +150,7 @@ class CommandTrials:
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = TriedCommand(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        # from the token, which lacks the old contents if they are too large: then there is no undo
+        # read from the token: it lacks old contents that are too large, and then there is no undo
         inverse = _find_inverse(_parse_changes(token))
         why_no_undo = inverse if isinstance(inverse, str) else ""
         return TrialOutput(
@@ -289,7 +288,7 @@ def _make_copy_folder(copy: Path) -> None:
 
 
 async def _run_to_end(work: Callable[..., T], *arguments: Any) -> T:
-    """Run ``work`` in a thread. Even if the caller is cancelled, it waits for the end of the work."""
+    """Run ``work`` in a thread, and return its result. A cancelled caller waits for its end, too."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(task)
@@ -305,7 +304,7 @@ def _list_paths(changes: Sequence[FileChange]) -> list[str]:
     return list(dict.fromkeys(change.path for change in changes))
 
 
-def _count_files(count: int) -> str:
+def _format_file_count(count: int) -> str:
     noun = "files" if count > 1 else "file"
     return f"{count or 'no'} {noun}"
 
@@ -325,7 +324,10 @@ def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
 
 
 def _report_applied(tried: TriedCommand, done: str) -> ToolOutput:
-    """Return the output of the trial, with the applied changes and their undo."""
+    """Return the output of an applied trial, with its changes and their undo.
+
+    ``done``: the beginning of the text for people, such as "Applied".
+    """
     paths = _list_paths(tried.changes)
     data = {
         "exit_code": tried.exit,
@@ -336,7 +338,7 @@ def _report_applied(tried: TriedCommand, done: str) -> ToolOutput:
     }
     return ToolOutput(
         data,
-        told=f"{done} the result of its trial: {_count_files(len(paths))} changed",
+        told=f"{done} the result of its trial: {_format_file_count(len(paths))} changed",
         ended_badly=f"Ended with code {tried.exit}" if tried.exit else None,
         kept=_find_inverse(tried.changes),
     )
