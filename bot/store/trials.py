@@ -43,7 +43,7 @@ _RECENT = (
 
 
 class TrialTokenRow(Row, table=True):
-    """The changes that an approval of a trial applies, as a text of the tool's own."""
+    """A token: the changes that an approval of a trial applies, as a text of the tool's own."""
 
     __tablename__ = "trial_token"
     __table_args__ = (Index("trial_token_created", "created_at"),)
@@ -59,8 +59,8 @@ def begin_trial(
     """Record that a trial begins, and return its key; None while this person has too many under way.
 
     ``facts``: the facts on the call for the record. ``process``: the id of the process that runs the trial.
-    Raises TooMuch for too many trials within an hour. An earlier trial that no living process runs is
-    recorded as ended.
+    An earlier trial that no living process runs is recorded as ended. Raises TooManyCalls for too many trials
+    within an hour.
     """
     person = people.load_person(session, asker)
     # the lock takes any name: trials of one person begin one after the other

@@ -1,8 +1,8 @@
 """Webhooks as rows: the addresses to call when scripts' requests have ended.
 
-A row counts the attempts to call its address. Each update of a row requires the number of attempts that was
-read before, so of several processes only one makes an attempt (`claim`). ``bot/jobs/webhooks.py`` sends the
-webhooks.
+A row counts the attempts to call its address. An update only succeeds while the row still has the number of
+attempts that was read before. So of several processes only one makes an attempt (`claim`).
+``bot/jobs/webhooks.py`` sends the webhooks.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ from bot.store.tables.row import count_changed
 
 
 def add_webhook(session: Session, proposal_id: str, url: str, now: datetime) -> None:
-    """Store the webhook of a request, the proposal with this id."""
+    """Store the webhook of a request. A request is a proposal, here the one with this id."""
     session.add(CallbackRow(proposal_id=proposal_id, url=url, next_at=now))
     session.flush()
 

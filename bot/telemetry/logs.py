@@ -55,7 +55,7 @@ _secrets: ContextVar[tuple[_Secrets, ...]] = ContextVar("secrets", default=())
 def redact_in_logs(secrets: _Secrets) -> Iterator[None]:
     """Hide these secrets, too, in all that is logged within the context.
 
-    A function is called again for each line, as the context may learn new secrets. It must not log.
+    A function is called for each line, since there may be new secrets by then. It must not log.
     """
     token = _secrets.set((*_secrets.get(), secrets))
     try:
@@ -118,7 +118,7 @@ def logger(name: str) -> Any:
 
 
 class _Logger:
-    """A logger that loads structlog with its first event, as most commands log nothing."""
+    """A logger that loads structlog with its first event, since most commands log nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -197,11 +197,11 @@ class _Listener(QueueListener):
     def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
         super().__init__(lines)
         self._lines = lines
-        self._reported = 0  # the number of dropped lines that the log has reported
+        self._reported = 0  # how many dropped lines the log has reported
 
     def handle(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
-            # directly to the descriptor: at its end the process would wait for the locks of sys.stderr
+            # Directly to the descriptor. At its end the process would wait for the lock of sys.stderr.
             os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
         dropped = problems[_DROPPED] - self._reported
         if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:
@@ -210,7 +210,7 @@ class _Listener(QueueListener):
 
 
 def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
-    """Wait until the remaining lines are written, for `_FINISH_SECONDS` at most."""
+    """Wait at most `_FINISH_SECONDS` until the remaining lines are written."""
     deadline = time.monotonic() + _FINISH_SECONDS
     while lines.unfinished_tasks and time.monotonic() < deadline:
         time.sleep(_FINISH_POLL_SECONDS)

@@ -56,7 +56,7 @@ class Driver(Protocol):
         """
 
     async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
-        """Press a button of the card as it was when ``card`` was returned, even if it has gone since."""
+        """Press a button that ``card`` offered when it was returned, even if the button is gone by now."""
 
     async def read_all(self, card: SeenCard) -> str:
         """Return everything that a person can read from the card before deciding."""
@@ -78,7 +78,7 @@ class Driver(Protocol):
         """
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
-        """Press a button as Ana that asks for a text, and send ``words``."""
+        """Press a button that asks for a text, as Ana, and send ``words``."""
 
     async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         """Press "Fill in" on a question as Ana, write ``text`` into the field ``name``, and send it."""

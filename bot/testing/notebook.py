@@ -1,4 +1,4 @@
-"""The tools with which the contract tests channels. They write into a list of notes, which tests look into.
+"""The tools with which the contract tests channels. They write into a list of notes, which tests read.
 
 Each tool has one property that the contract tests: `erase` can't be undone, `print_lines` has a long result,
 `brood` never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. A test that starts
@@ -84,7 +84,7 @@ def _make_pin_and_tidy_tools(notes: list[str], trial: Callable[[], Awaitable[obj
         return TrialOutput([change], arguments["text"], output="tidied a copy")
 
     async def apply_tidy(_: Mapping[str, Any], token: str, __: CallContext) -> str:
-        """Apply a trial. ``token``: the value that the trial has given for this, here the new note."""
+        """Apply a trial. ``token``: a value that the trial has returned, here the new note."""
         notes[:] = [token]
         return "taken over"
 

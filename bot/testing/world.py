@@ -45,7 +45,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Says:
-    """One answer of the model: words, then calls of tools."""
+    """One scripted answer of the model: a text, then calls of tools."""
 
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()  # each by the tool's name and the arguments
@@ -103,7 +103,7 @@ def _is_of_teammate(name: str, transcript: Sequence[Entry]) -> bool:
 
 
 def _upgrade(url: str) -> None:
-    """Make the tables of the database at a URL."""
+    """Make the tables of the database at ``url``."""
     database = Database(url)
     try:
         migrations.upgrade(database.engine)
@@ -113,7 +113,7 @@ def _upgrade(url: str) -> None:
 
 @dataclass
 class World:
-    """One database, one script, one notebook. `start` and `restart` run Nod over them."""
+    """A Nod over one database, one script and one list of notes; `start` and `restart` run it."""
 
     settings: Callable[[], Settings]
     add_channel: Callable[[App], Channel | None]  # makes the channel under test, unless Nod has it already
@@ -125,11 +125,11 @@ class World:
     trial: Hold | None = None  # a trial of the tool `tidy` waits until the test releases this
     _stack: AsyncExitStack | None = None
     _app: App | None = None
-    _worker: App | None = None  # the process that does the work: `app`, unless ``elsewhere``
+    _worker: App | None = None  # the App that does the work: `app`, unless ``elsewhere``
 
     @property
     def app(self) -> App:
-        """The process that people reach. It must have been started."""
+        """The App that people reach. It must have been started."""
         assert self._app is not None
         return self._app
 
@@ -179,14 +179,14 @@ class World:
 
     def _build(self, **roles: bool) -> App:
         """Return an App, which stands for a process. ``roles``: ``works`` and ``receives`` of `build`."""
-        toolsets = [notebook(self.notes, self._in_trial), self.asking()]
+        toolsets = [notebook(self.notes, self._wait_in_trial), self.asking()]
         app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **roles)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
         return app
 
-    async def _in_trial(self) -> None:
+    async def _wait_in_trial(self) -> None:
         if self.trial is not None:
             await self.trial.wait()
 
@@ -194,7 +194,9 @@ class World:
         """Stop Nod, if it runs."""
         if self._stack is not None:
             await self._stack.aclose()
-            self._stack = self._app = self._worker = None
+            self._stack = None
+            self._app = None
+            self._worker = None
 
     async def restart(self) -> None:
         """Stop Nod, and start it again over the same database."""
@@ -202,11 +204,10 @@ class World:
         await self._start()
 
     async def let_pass(self, time: timedelta) -> None:
-        """Wait for the work under way, move the clock, and do what the scheduler does at that time."""
+        """Wait for the work under way, move the clock, and run the jobs of the scheduler once."""
         assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
         await self.app.dispatcher.wait_until_idle()
         self.clock.forward(time)
-        # the jobs of the scheduler
         await self.app.core.recovery.expire_due(self.clock())
         await self.app.core.recovery.retry_refused_posts(self.clock())
         for sweep in self.app.sweeps:
@@ -223,14 +224,14 @@ class World:
 
 
 async def eventually(true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Wait until ``true()`` is true, and return its value. Raises AssertionError after ``patience`` seconds.
+    """Wait until ``true()`` returns a true value, and return that value.
 
-    ``what``: what is waited for, in the words of the error.
+    Raises AssertionError after ``patience`` seconds. ``what`` names what is awaited, for the error.
     """
     try:
         async with asyncio.timeout(patience):
-            while not (found := true()):  # noqa: ASYNC110 - the fakes of all channels are asked alike
+            while not (value := true()):  # noqa: ASYNC110 - the fakes of all channels are asked alike
                 await asyncio.sleep(0.01)
-            return found
+            return value
     except TimeoutError:
         raise AssertionError(f"never came: {what}") from None

@@ -114,18 +114,18 @@ def find_owners(session: Session, context: CallContext) -> ConnectionOwner | Non
 
 
 def secrets_of(access: ConnectionAccess) -> SecretLister:
-    """Return a function that returns the texts to hide of a connection, in each of their encodings."""
+    """Return a function that lists the texts to hide of a connection, in each of their encodings."""
     return lambda: encodings_of(access.secrets)
 
 
 def hide_secrets(run: Run, secrets: SecretLister) -> Run:
-    """Return a run whose output, progress, errors and log lines have none of the secrets in them."""
+    """Return ``run`` without the secrets in its output, progress, errors and log lines."""
 
-    def hide_in(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
-        async def show_hidden(words: str) -> None:
-            await show(hide_values(words, secrets()))
+    def hide_in(report: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
+        async def report_hidden(text: str) -> None:
+            await report(hide_values(text, secrets()))
 
-        return show_hidden
+        return report_hidden
 
     async def run_hidden(arguments: Arguments, context: CallContext) -> ToolOutput:
         hidden_context = replace(
@@ -138,7 +138,8 @@ def hide_secrets(run: Run, secrets: SecretLister) -> Run:
                 error.args = (hide_values(error.message, secrets()), *error.args[1:])
                 raise
             except Exception as error:  # noqa: BLE001 - a tool's own code, whose traceback may have the token
-                kind, why = type(error).__name__, hide_values(str(error), secrets())
+                kind = type(error).__name__
+                why = hide_values(str(error), secrets())
                 log.error("a tool raised under a connection", error=kind, why=why)
                 raise ToolError(f"It failed with {kind}; the log has the details.") from None
 
@@ -187,7 +188,7 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
 
 
 def _hide_in(data: Any, secrets: Sequence[str]) -> Any:
-    """Return data as JSON without the secrets. Never raises, for the tool has run."""
+    """Return data as JSON without the secrets. It never raises, since the tool has already run."""
     if isinstance(data, str):
         return hide_values(data, secrets)
     try:

@@ -27,7 +27,7 @@ _MODEL_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")  # the names that language mod
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One name in ``NOD_TOOLS``, and the toolsets that were found there; single tools are one toolset."""
+    """One name in ``NOD_TOOLS``, and the toolsets that were found there. Single tools form one toolset."""
 
     name: str
     toolsets: tuple[Toolset, ...]
@@ -45,7 +45,7 @@ class OwnTools:
         self._reserved_names = reserved_names
 
     async def start(self) -> None:
-        """Raise SettingsError for tools whose names are taken or that models cannot call."""
+        """Raise SettingsError if a toolset fails, or if a tool's name is taken or not for models."""
         _, faults = await self._list(None)
         if faults:
             raise SettingsError("; ".join(faults))
@@ -101,7 +101,7 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
 
 
 def _complete(tool: Tool) -> Tool:
-    """Return a tool that states if it reaches servers outside; without a statement, it is taken to do so."""
+    """Return a tool whose `Tool.open_world` is set. A tool that does not set it counts as open."""
     if tool.open_world is None:
         return replace(tool, open_world=True)
     return tool

@@ -1,4 +1,4 @@
-"""Reading of files from outside: the type of a file is found by its bytes, and its text is returned.
+"""Reads files from outside: finds the type of a file by its bytes, and returns its text.
 
 Plain text in UTF-8 is read here. Any other file that needs a parser, or a guess at its encoding, is read by
 ``reading/child.py``, in a new process for each file, which is limited in time and memory (``child.py``). So a
@@ -51,7 +51,7 @@ _NEEDS_PARSER = re.compile(  # the beginning of a text that is not read here
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A reader of `_MAX_PARALLEL` files at the same time; further files wait, without a thread."""
+    """A reader of up to `_MAX_PARALLEL` files at the same time. Further files wait, without a thread."""
 
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_PARALLEL))
 
@@ -71,7 +71,7 @@ class Documents:
 
 
 def cut_text(text: str, on_cut: Callable[[str], None]) -> str:
-    """Return a text, cut if it is too long. The end of a cut text says so, and ``on_cut`` is called."""
+    """Return a text, cut if it is too long. A cut text says so at its end; ``on_cut`` gets a note on it."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     on_cut(_CUT_TEXT)

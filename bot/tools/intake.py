@@ -20,8 +20,8 @@ from typing import Any
 
 import httpx2
 
-MAX_MESSAGE_BYTES = 8 << 20  # in one message
-MAX_MESSAGE_VALUES = 100_000  # in one message
+MAX_MESSAGE_BYTES = 8 << 20
+MAX_MESSAGE_VALUES = 100_000
 MAX_VALUE_DEPTH = 100  # the levels of values in values
 _TOO_DEEP = b'"nested too deeply"'
 _TOO_LARGE_TEXT = (
@@ -35,8 +35,8 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 By zlib's documentation 16 + 15 is for gzip. 32 + 15 is for zlib or gzip, by the header of the data.
 """
 
-# a string, also one that does not end, or a mark outside strings. Its possessive quantifiers (``*+``) never
-# try again, so it takes linear time in any text
+# A string, also one that does not end, or a mark outside strings. The possessive quantifiers (``*+``) never
+# try again, so a search takes linear time in any text.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _HIGH_HALF = rb"u[dD][89abAB][0-9a-fA-F]{2}"  # one half of a surrogate pair, as in "\ud83d\ude00"
 _LOW_HALF = rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -77,8 +77,8 @@ async def bound_message(message: bytes) -> bytes:
 async def bound_response(response: httpx2.Response) -> None:
     """Bound the body of a response as it is read: all of it, or each line of server-sent events.
 
-    This is a hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the
-    body although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
+    This is a hook of the HTTP client. The SDK bounds the length of one event itself. Some servers compress
+    the body although they were asked not to. gzip and deflate are unpacked here, piece by piece.
     """
     packing = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
     is_event_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
@@ -119,10 +119,10 @@ def _replace_lone_half(escape: re.Match[bytes]) -> bytes:
 
 
 def _replace_deep_values(message: bytes) -> bytes:
-    """Return the message with `_TOO_DEEP` in place of each value that is nested too deeply.
+    """Return the message with `_TOO_DEEP` in place of each value deeper than `MAX_VALUE_DEPTH` levels.
 
-    Values may be nested `MAX_VALUE_DEPTH` levels deep.
-    A value is counted by the mark before it: an opening bracket or a comma. Raises TooLarge for too many.
+    A value is counted by the mark before it: an opening bracket or a comma. Raises TooLarge if there are more
+    than `MAX_MESSAGE_VALUES`.
     """
     parts: list[bytes] = []
     begin = 0  # the end of the last value that was replaced
@@ -159,14 +159,14 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for message in self._list_messages():
+            async for message in self._iterate_messages():
                 yield message
         except TooLarge as error:
             if self._is_event_stream:  # the SDK answers the request of the stream with this error
                 raise httpx2.SSEError(str(error)) from None
             raise
 
-    async def _list_messages(self) -> AsyncIterator[bytes]:
+    async def _iterate_messages(self) -> AsyncIterator[bytes]:
         """Yield the full body, or each line of server-sent events, within the bounds."""
         lines = Lines()
         async for chunk in self._unpack():

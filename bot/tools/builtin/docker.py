@@ -147,14 +147,16 @@ def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
 
     async def read_preview(arguments: Arguments) -> Sequence[PreviewField]:
         current = describe_inspected(await daemon.inspect(arguments["container"]))
-        name, state = current["name"], current["state"]
+        name = current["name"]
+        state = current["state"]
         if state == wanted:
             raise ToolError(f"This would change nothing: {name} is {state} already.")
         if wanted is None and state in ("running", "paused", "restarting"):
             raise ToolError(f"{name} is {state}; stop it before it can be removed.")
         if wanted == "exited" and state in ("created", "dead"):
             raise ToolError(f"{name} does not run; it is {state}.")
-        container, image = f"{name}, id {current['id']}", current["image"]
+        container = f"{name}, id {current['id']}"
+        image = current["image"]
         if wanted is None:
             return [
                 PreviewField("container", container, None),

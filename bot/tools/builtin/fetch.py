@@ -49,7 +49,7 @@ Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A downloaded page."""
+    """A downloaded page or document."""
 
     url: str
     status: int
@@ -66,7 +66,7 @@ class _Redirect:
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """A network backend that ignores the host, and connects to the first fixed address that answers."""
+    """A network backend that connects to the first of its fixed addresses that answers, whatever the host."""
 
     def __init__(self, addresses: Sequence[str], connector: httpcore2.AsyncNetworkBackend) -> None:
         self._addresses = addresses
@@ -172,7 +172,7 @@ async def _read_text(documents: Documents, page: _Page) -> dict[str, Any]:
 
 
 def _decode(page: _Page) -> str:
-    """Return the bytes of a page as text; an unknown character set is read as UTF-8."""
+    """Return the body of a page as text; an unknown character set is read as UTF-8."""
     try:
         charset = codecs.lookup(page.charset).name
         if charset in _REFUSED_CHARSETS:
@@ -230,7 +230,7 @@ def _parse_redirect(parse: Callable[[str], Target], target: Target, location: st
 async def _request(
     target: Target, pinned: PinnedBackend, tls: ssl.SSLContext | None, max_bytes: int
 ) -> _Page | _Redirect:
-    """Make one request, and return the response."""
+    """Make one request, and return the page or the redirect. Raises ToolError if there is neither."""
     headers = [
         ("Host", target.url.split("/")[2]),  # with the port, if the URL has one
         ("User-Agent", _USER_AGENT),

@@ -1,4 +1,4 @@
-"""Fitting a server's answers and lists to MCP's form: the SDK refuses all of an answer for one odd part.
+"""Fitting a server's answers and lists to MCP's form, since the SDK refuses an answer for one odd part.
 
 `fit_message` makes a JSON-RPC message of a body that the SDK can't parse. `fit_answer` fits the result in a
 message. The transports call both before the SDK sees the message.
@@ -65,7 +65,8 @@ def fit_message(body: bytes, request_id: int | str | None = None) -> types.JSONR
 
 def _fit_error(error: Any) -> types.ErrorData:
     fields = error if isinstance(error, dict) else {}
-    code, words = fields.get("code"), fields.get("message")
+    code = fields.get("code")
+    words = fields.get("message")
     if not isinstance(words, str) or not words:
         return types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(error))
     if not isinstance(code, int) or isinstance(code, bool):

@@ -58,7 +58,8 @@ class Catalogue:
             except MCPError as error:
                 if error.code != types.METHOD_NOT_FOUND:
                     raise
-                tools, fault = [], ""  # a server without tools
+                tools = []
+                fault = ""  # a server without tools has no list
             if fault and fault != self.fault:
                 name = self._config.name
                 log.warning(
@@ -110,16 +111,16 @@ class ListedItems(NamedTuple):
 async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, max_items: int) -> ListedItems:
     """Read a list that comes in pages.
 
-    ``ask`` requests the page at a cursor, None for the first; ``field`` is the page's attribute with the
-    items. Of items with the same name or address the first is taken. A list ends with a page that names no
+    ``ask`` requests the page at a cursor, None for the first page. ``field`` is the page's attribute with the
+    items. Of items with the same name or address the first is taken. The list ends with a page that names no
     next cursor. It is cut if a cursor comes a second time, if pages bring no new items, and after
     ``max_items``, `MAX_MESSAGE_BYTES` or `MAX_PAGES`.
     """
     items: dict[str, Any] = {}
     cursors: set[str] = set()
     cursor: str | None = None
-    size = 0
-    fruitless_pages = 0
+    size = 0  # about the bytes of all pages
+    fruitless_pages = 0  # in a row
     for _ in range(MAX_PAGES):
         page = await ask(cursor)
         count_before = len(items)
@@ -176,8 +177,8 @@ def describe_error(config: ServerConfig, error: BaseException) -> str:
         return "it ended"
     if isinstance(error, MCPError):
         message = f"{error.message}: {as_text(error.data)}" if error.data else error.message
-        one_line = " ".join(message[: 2 * _MAX_ERROR_CHARS].split())
-        return config.scrub(one_line)[:_MAX_ERROR_CHARS]
+        line = " ".join(message[: 2 * _MAX_ERROR_CHARS].split())
+        return config.scrub(line)[:_MAX_ERROR_CHARS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK raises these for a malformed answer
         return NOT_MCP_TEXT
     return f"it failed with {type(error).__name__}"

@@ -108,8 +108,8 @@ class ConnectedServers:
         left_out_texts = [server.describe_left_out() for server in sessions]
         left_out = next((text for text in left_out_texts if text), "")
         return ServerStatus(
-            name,
-            f"mcp:{name}",
+            name=name,
+            group=f"mcp:{name}",
             trouble=None,
             tools=count,
             left_out=left_out,
@@ -208,14 +208,14 @@ class ConnectedServers:
 
 
 class _RecordedTokens:
-    """Implements `TokenSource` for a connection, and records its tokens in ``learned`` (`Http.learned`).
+    """Implements `TokenSource` for a connection, and records its tokens in `Http.sign_in_tokens`.
 
     `ServerConfig.scrub` hides the texts in that set.
     """
 
-    def __init__(self, access: ConnectionAccess, learned: set[str]) -> None:
+    def __init__(self, access: ConnectionAccess, sign_in_tokens: set[str]) -> None:
         self._access = access
-        self._learned = learned
+        self._sign_in_tokens = sign_in_tokens
 
     @property
     def why(self) -> str:
@@ -227,7 +227,7 @@ class _RecordedTokens:
 
     async def token(self, refused: str | None = None) -> str | None:
         access_token = await self._access.token(refused)
-        self._learned.update(encodings_of(self._access.secrets))
+        self._sign_in_tokens.update(encodings_of(self._access.secrets))
         return access_token
 
     def note_challenge(self, challenge: str) -> None:

@@ -268,7 +268,7 @@ class SharedSignIns(SignIns):
         client = launch.client
         back = self.get_return_address()
         configured_scopes = " ".join(client.scopes)
-        # if the server has asked for more scopes since the last sign-in, ask for them and for all granted ones
+        # if the server has asked for more scopes since the last sign-in, ask for them and all granted ones
         more_scopes = await run.tokens.scopes() if run.tokens.wanted_scopes else ""
         metadata = make_client_metadata(back)
         # where the SDK's flow puts the tokens and the client
@@ -311,7 +311,7 @@ class SharedSignIns(SignIns):
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
-        keys.wanted_scopes = ""  # these scopes have now been asked for
+        run.tokens.wanted_scopes = ""  # these scopes have now been asked for
         now = self.clock()
         return SignIn(
             name,

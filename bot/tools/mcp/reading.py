@@ -40,7 +40,7 @@ class ReadingTools:
         self._timeout = server.config.timeout + QUICK_REQUEST_SECONDS + answer_seconds
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
-        self._tools = {  # the tools by the server's capability, as `Server.readable` has it
+        self._tools = {  # by the server's capability (`Server.readable`)
             "resources": self._finish_offered(self._make_resource_tools()),
             "prompts": self._finish_offered(self._make_prompt_tools()),
         }

@@ -213,7 +213,7 @@ def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
 
 
 def _matches_flag(name: str, flags: Sequence[str]) -> bool:
-    """Return whether a long flag is one of ``flags``, abbreviated (--forc) or with more (--force-with-lease)."""
+    """Return whether a long flag begins like one of ``flags``: --force, --forc or --force-with-lease."""
     return any(flag.startswith(name) or name.startswith(flag) for flag in flags)
 
 

@@ -1,8 +1,8 @@
 """Running one command: bounded in time and output, in its own environment, with no process left behind.
 
 `run_process` starts the *warden* (``warden.py``), a small Python program. The warden starts the command, sets
-its limits, and kills everything below it at its end. `run_process` itself reads the output, of which it keeps
-the beginning and the end, and ends the command that takes too long or prints too much.
+its limits, and at its end kills everything that it started. `run_process` itself reads the output, and keeps
+the beginning and the end of it. It ends a command that takes too long or prints too much.
 """
 
 import asyncio
@@ -131,7 +131,8 @@ async def run_process(
         env=dict(environment),
         start_new_session=True,
     )
-    stdout, stderr = _Output(max_output_bytes), _Output(max_output_bytes)
+    stdout = _Output(max_output_bytes)
+    stderr = _Output(max_output_bytes)
     newest = bytearray()  # the newest output of both streams
     flood_bytes = max_output_bytes * _FLOOD_FACTOR
     flooded = asyncio.Event()
@@ -149,22 +150,23 @@ async def run_process(
         events = {end, flood, watching}
         await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if flooded.is_set():
-            why = f"it was ended: it said more than {flood_bytes} bytes"
+            reason = f"it was ended: it said more than {flood_bytes} bytes"
         elif end.done():
-            why = ""
+            reason = ""
         elif watching.done():
-            why = f"it was ended: {watching.result()}"
+            reason = f"it was ended: {watching.result()}"
         else:
-            why = f"it was ended after {seconds:g} s"
+            reason = f"it was ended after {seconds:g} s"
     finally:
         tasks = (flood, reporting, watching)
         for task in tasks:
             task.cancel()
         await _end_process(process, end)
         await asyncio.gather(*tasks, return_exceptions=True)
-    if not why:
+    if not reason:
         end.result()  # raises what reading the output raised
-    return ProcessEnd(None if why else process.returncode, stdout.text(), stderr.text(), why)
+    exit_code = None if reason else process.returncode
+    return ProcessEnd(exit_code, stdout.text(), stderr.text(), reason)
 
 
 async def _wait_forever() -> str:
@@ -188,10 +190,10 @@ async def _read_stream(
             flooded.set()
 
 
-async def _report_output(newest: bytearray, printed: Callable[[str], Awaitable[None]]) -> None:
+async def _report_output(newest: bytearray, on_output: Callable[[str], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(_REPORT_SECONDS)
-        await printed(newest.decode(errors="replace"))
+        await on_output(newest.decode(errors="replace"))
 
 
 async def _end_process(process: asyncio.subprocess.Process, end: "asyncio.Future[Any]") -> None:

@@ -321,7 +321,7 @@ def _check_git(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
 
 
 def _may_lead_elsewhere(operand: str) -> bool:
-    """Return whether git may read outside the workspace for an operand: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+    """Return whether an operand may lead git out of the workspace: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
     if operand.startswith(":"):
         return True
     _, colon, path = operand.partition(":")

@@ -1,10 +1,11 @@
 """A cage: a closed environment for one command, made by the program bubblewrap (``bwrap``).
 
 The command sees the system's programs, a copy of the workspace at the workspace's own path, and empty folders
-in memory. It has no network, sees no other process, and gets three environment variables. bubblewrap sets no
-limits: the warden (``bot/tools/builtin/shell/warden.py``), under which all of it runs, limits each process,
-and `Cage.run` limits the memory and the files of all of them together. Without user namespaces there is no
-cage, and so there are no trials.
+in memory. It has no network, sees no other process, and gets three environment variables.
+
+bubblewrap sets no limits. It runs under the warden (``bot/tools/builtin/shell/warden.py``), which limits each
+process; `Cage.run` limits the memory and the files of all processes together. Without user namespaces there
+is no cage, and so there are no trials.
 """
 
 import asyncio
@@ -46,10 +47,10 @@ class CageLimits:
     """The limits of a cage, for all its processes together; ``process`` has the limits of each process."""
 
     seconds: float = 60.0
-    memory_bytes: int = 1 << 30  # bytes
-    memory_files: int = 20_000  # the number of files in its folders in memory
-    new_entries: int = 20_000  # the number of new files and folders in the copy
-    new_bytes: int = 512 << 20  # bytes that are new in the copy
+    memory_bytes: int = 1 << 30
+    memory_files: int = 20_000  # files in its folders in memory
+    new_entries: int = 20_000  # new files and folders in the copy
+    new_bytes: int = 512 << 20  # in the copy
     process: CommandLimits = field(
         default_factory=lambda: CommandLimits(
             memory_bytes=1 << 30, file_bytes=256 << 20, processes=128, open_files=1024
@@ -82,7 +83,7 @@ class Cage:
         return self._trouble
 
     async def _try_out(self) -> str:
-        """Run ``true`` in a cage. Return why that failed, in words."""
+        """Run ``true`` in a cage. Return why that failed, in words; empty if it did not."""
         if self.workspace == Path("/"):
             return "the workspace is the whole system"
         if shutil.which("bwrap", path=PATH) is None:
@@ -143,9 +144,9 @@ class Cage:
     async def run(
         self, command: Sequence[str], copy: Path, seconds: float, copy_size: CopySize
     ) -> ProcessEnd:
-        """Run a command in a cage over a copy; when it returns, the command and all it started have ended.
+        """Run a command in a cage over a copy, until the command and all it started have ended.
 
-        ``copy_size``: the size of the copy before, which does not count as the command's.
+        ``copy_size``: the size of the copy before the command, which does not count towards the limits.
         """
         max_entries = copy_size.entries + self.limits.new_entries
         max_bytes = copy_size.bytes + self.limits.new_bytes
