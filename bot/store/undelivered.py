@@ -1,7 +1,7 @@
 """The rows of a conversation that people have not been shown yet: lines with their cards, files, answers.
 
-``bot/channels/delivery/turns.py`` posts them. One statement tells which kinds of rows there are; only these
-are read.
+``bot/channels/delivery/turns.py`` posts them. One statement finds out which kinds of rows there are, and only
+these are read.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import table_of
 
 _CONVERSATION = table_of(ConversationRow)
-_WHICH_ROWS = select(
+_SELECT_KINDS = select(
     *_CONVERSATION.c,
     messages.UNDELIVERED.exists().label("has_lines"),
     outputs.UNPOSTED.exists().label("has_files"),
@@ -37,18 +37,18 @@ class Undelivered(NamedTuple):
 
 
 def read_undelivered(session: Session, conversation_id: str) -> Undelivered | None:
-    """Return the rows that are still to be shown, perhaps none; None where there is no such conversation."""
-    row = session.connection().execute(_WHICH_ROWS, {"conversation_id": conversation_id}).first()
+    """Return the rows that are still to be shown, perhaps none; None if there is no such conversation."""
+    row = session.connection().execute(_SELECT_KINDS, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    found = Undelivered(conversations.from_row(row), [], [], [])
+    undelivered = Undelivered(conversations.from_row(row), lines=[], files=[], answers=[])
     if row.has_lines:
-        found = found._replace(lines=_read_lines(session, conversation_id))
+        undelivered = undelivered._replace(lines=_read_lines(session, conversation_id))
     if row.has_files:
-        found = found._replace(files=outputs.list_unposted(session, conversation_id))
+        undelivered = undelivered._replace(files=outputs.list_unposted(session, conversation_id))
     if row.has_questions:
-        found = found._replace(answers=questions.list_answered(session, conversation_id))
-    return found
+        undelivered = undelivered._replace(answers=questions.list_answered(session, conversation_id))
+    return undelivered
 
 
 def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequence[Proposal]]]:
@@ -57,7 +57,8 @@ def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequ
     may_have_cards = [line.id for line in lines if line.calls or line.role is not LineRole.ASSISTANT]
     cards: defaultdict[int, list[Proposal]] = defaultdict(list)
     for proposal in proposals.list_of_messages(session, may_have_cards):
-        # a cancelled one gets a card only if it is the first of its batch, which has its id
-        if proposal.state is not State.CANCELLED or proposal.batch == proposal.id:
+        # a batch has the id of its first proposal; of the cancelled ones only that gets a card
+        is_first_of_batch = proposal.batch == proposal.id
+        if proposal.state is not State.CANCELLED or is_first_of_batch:
             cards[proposal.message_id].append(proposal)
     return [(line, cards[line.id]) for line in lines]

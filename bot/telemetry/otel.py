@@ -54,12 +54,13 @@ class _IdGenerator(RandomIdGenerator):
 def _first_span_of(key: str) -> SpanContext:
     """Return the context of the first span of ``key``'s trace, the same in every process."""
     digest = hashlib.sha256(f"nod {key}".encode()).digest()
-    trace, span = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24])
-    return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    trace_id = int.from_bytes(digest[:16])
+    span_id = int.from_bytes(digest[16:24])
+    return SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 class Otel:
-    """The spans of one process. No library makes spans itself, since those may hold secrets."""
+    """The spans of one process. No library makes spans here, since its spans could hold secrets."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], process: str) -> None:
         about = {"service.name": "nod", "service.version": __version__, "service.instance.id": process}
@@ -86,7 +87,7 @@ class Otel:
         return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
 
     def begin_keyed(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
-        """Begin the keyed trace of ``key``. ``cause``: the span that caused it."""
+        """Begin the keyed trace of ``key``. ``cause``: the span that caused it, if any."""
         links = [Link(cause.get_span_context())] if cause else []
         token = _forced_ids.set(_first_span_of(key))
         try:
@@ -101,10 +102,7 @@ class Otel:
 
     @staticmethod
     def current(span: Span) -> AbstractContextManager[Span]:
-        """Make a span current in the context.
-
-        Exceptions are not recorded, for their text may hold anything.
-        """
+        """Make a span current in the context. Exceptions are not recorded: their text may hold secrets."""
         return use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
 
     def close(self) -> None:

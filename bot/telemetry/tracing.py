@@ -23,13 +23,13 @@ _FINISH_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}  # by
 
 
 class TracedSpan:
-    """A span that can be given attributes while its work runs; without effect where nothing is traced."""
+    """A span that gets attributes while its work runs. It has no effect if nothing is traced."""
 
     def __init__(self, span: Any = None) -> None:
         self.span = span
 
     def set_attributes(self, values: Mapping[str, Value]) -> None:
-        """Set attributes of the span, by their names."""
+        """Set attributes of the span. ``values``: their values, by name."""
         if self.span is not None:
             self.span.set_attributes(values)
 
@@ -121,9 +121,9 @@ def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) ->
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
-    """Record that a proposal left the state of waiting after ``waited`` seconds.
+    """Record that people decided a proposal, or that it expired, after ``waited`` seconds.
 
-    ``state`` is its new state: people decided, or it expired.
+    ``state``: its new state.
     """
     otel = _otel
     if otel is not None:
@@ -148,7 +148,7 @@ def _describe_tool(name: str, call_id: str) -> dict[str, Value]:
 
 
 def _trace_block(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
-    """Yield a span that is current while the work runs. An exception is recorded by its type alone."""
+    """Yield a span that is current during the ``with`` block. Of an exception only the type is recorded."""
     otel = _otel  # read once: another thread may end the tracing while the work runs
     if otel is None:
         yield _NOTHING
@@ -172,7 +172,9 @@ class TracedModel:
     """
 
     def __init__(self, model: Model, provider: str, server: str = "") -> None:
-        self._model, self._provider, self._server = model, provider, server
+        self._model = model
+        self._provider = provider
+        self._server = server
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:

@@ -52,13 +52,13 @@ class Child:
         atexit.register(self.stop)
 
     def ask(self, question: Any, data: bytes = b"") -> Any:
-        """Return the answer; raises TookTooLong.
+        """Ask a question, and return the answer. Raises TookTooLong.
 
         ``data``: bytes that the child's script reads itself from its standard input, after the question.
         """
         request = json.dumps(question).encode() + b"\n" + data
         with self._lock:
-            with contextlib.suppress(_ChildEnded):  # it may have ended before it was asked, so try again
+            with contextlib.suppress(_ChildEnded):  # it may have ended before the question: try again
                 return self._ask_child(request)
             try:
                 return self._ask_child(request)

@@ -16,7 +16,7 @@ from bot.tools.intake import TooLarge, bound_response
 
 _MAX_LOG_BYTES = 200_000
 _MAX_REFUSAL_CHARS = 500  # the daemon's own words
-_FRAME_HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
+_FRAME_HEADER = struct.Struct(">BxxxL")  # before each part of a log: its stream, and its number of bytes
 _UNREACHABLE_ERRORS = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -43,9 +43,10 @@ class Daemon:
             return list(await _read_json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
-        """Inspect a container. Raises ToolError for less than `_ID_CHARS` characters of an id.
+        """Return the daemon's description of a container, by its name or id.
 
-        Docker itself takes any beginning of an id: more spellings than a rule about a container could list.
+        Raises ToolError for less than `_ID_CHARS` characters of an id. Docker itself takes any beginning of
+        an id, but a rule about a container could not list so many spellings.
         """
         async with self._send_request("GET", f"/containers/{container}/json") as answer:
             inspected = dict(await _read_json(answer))
@@ -68,7 +69,8 @@ class Daemon:
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
         """Return the end of the log, and True if the log is longer than that."""
         config = (await self.inspect(container)).get("Config") or {}
-        end, is_cut = bytearray(), False
+        end = bytearray()
+        is_cut = False
         path = f"/containers/{container}/logs"
         async with self._send_request("GET", path, stdout=1, stderr=1, tail=lines) as answer:
             output: AsyncIterator[bytes] = answer.aiter_raw()
@@ -94,7 +96,7 @@ class Daemon:
                         raise await _make_refusal(answer)
                     yield answer
         except _UNREACHABLE_ERRORS as error:
-            raise self._explain_unreachable(error) from None
+            raise self._make_unreachable_error(error) from None
         except httpx2.TimeoutException:
             raise ToolTimedOut(f"Docker did not answer within {self.seconds:g} s.") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError):
@@ -114,7 +116,7 @@ class Daemon:
         headers = {"Accept-Encoding": "identity"}
         return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 
-    def _explain_unreachable(self, error: BaseException | None) -> ToolError:
+    def _make_unreachable_error(self, error: BaseException | None) -> ToolError:
         """Return the error for an unreachable daemon, with the system's own reason, if any."""
         why = ""
         while error is not None:
@@ -175,7 +177,9 @@ def describe_listed(listed: dict[str, Any]) -> dict[str, Any]:
 
 def describe_inspected(inspected: dict[str, Any]) -> dict[str, Any]:
     """Return the important part of an inspection. Environment values are left out: most are secrets."""
-    state, config, host = inspected["State"], inspected.get("Config") or {}, inspected.get("HostConfig") or {}
+    state = inspected["State"]
+    config = inspected.get("Config") or {}
+    host = inspected.get("HostConfig") or {}
     return {
         "id": inspected["Id"][:_ID_CHARS],
         "name": inspected.get("Name", "").lstrip("/"),

@@ -112,12 +112,13 @@ class AddressTransport(httpx2.AsyncBaseTransport):
 
         ``rpc_request``: the JSON-RPC request that was refused; None if the HTTP request expects no answer.
 
-        Two kinds of responses stay as they are: to an HTTP request that expects no answer, and those that ask
-        for a sign-in, which `Bearer` (``signin.py``) turns into an error.
+        Two kinds of responses stay as they are. One answers an HTTP request that expects no answer. The other
+        asks for a sign-in; `Bearer` (``signin.py``) turns it into an error.
         """
         status = response.status_code
         body = await _read_beginning(response)
-        error, words = _find_error(body), _find_words(body)
+        error = _find_error(body)
+        words = _find_words(body)
 
         if rpc_request is not None and _SESSION_HEADER in request.headers:
             names_request = error is not None and error.request_id == rpc_request["id"]
@@ -226,7 +227,7 @@ async def _fit_response(
 ) -> httpx2.Response:
     """Return a response as a JSON-RPC answer to the request, with the right content type, id and form.
 
-    A stream of events is returned unchanged.
+    A stream of events and a redirect are returned unchanged.
     """
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind == "text/event-stream" or response.has_redirect_location:
@@ -299,8 +300,8 @@ def _find_words(body: bytes) -> str:
     if isinstance(content, dict | list):
         content = json.dumps(content, ensure_ascii=False)
     printable = "".join(char if char.isprintable() else " " for char in str(content))
-    one_line = " ".join(printable.split())
-    return shorten(one_line, _MAX_WORDS_CHARS)
+    line = " ".join(printable.split())
+    return shorten(line, _MAX_WORDS_CHARS)
 
 
 def _copy_response(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:

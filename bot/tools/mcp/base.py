@@ -188,7 +188,7 @@ class Elicited:
 
 
 Ask = Callable[[Question], Awaitable[Elicited]]
-"""Asks the person, and returns the answer. If it raises, the server is told that no one answered."""
+"""Asks the person, and returns their answer. If it raises, the server is told that no one answered."""
 
 
 async def decline(_: Question) -> Elicited:

@@ -41,8 +41,9 @@ _MAX_LISTED_FIELDS = 30  # the fields that the error for an unknown field names
 
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one question. References are followed inside the schema only; nothing is fetched."""
-    schema, arguments = question["schema"], question["arguments"]
+    """Answer one question. Only references inside the schema are followed; nothing is fetched."""
+    schema = question["schema"]
+    arguments = question["arguments"]
     dialect = validator_for(schema, default=Draft202012Validator)
     validator_class = extend(dialect, {"pattern": _check_pattern})
     try:
@@ -134,7 +135,7 @@ def _translate(pattern: str) -> str:
 def _drop_unreadable_patterns(schema: Any) -> Any:
     """Return the schema without ``patternProperties`` that Python's `re` can't read, at any depth.
 
-    The keywords that forbid other fields go with them: they would refuse the fields of those patterns.
+    The keywords that forbid other fields are dropped as well: they would refuse the fields of those patterns.
     """
     if isinstance(schema, list):
         return [_drop_unreadable_patterns(part) for part in schema]
@@ -156,7 +157,7 @@ def _is_python(pattern: str) -> bool:
 
 
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
-    """Return pairs of a field that does not fit and a text that says which value would."""
+    """Return pairs of a field that does not fit, and a text that says which value would fit."""
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]

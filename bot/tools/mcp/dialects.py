@@ -20,7 +20,10 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Response:
-    """Return a sign-in server's response as the SDK reads it. ``issuer``: the issuer that the SDK expects."""
+    """Return a sign-in server's response in the form that the SDK reads.
+
+    ``issuer``: the issuer that the SDK expects; None if it expects none.
+    """
     answer = read_answer(response)
     if response.status_code >= httpx2.codes.BAD_REQUEST or not answer:
         return response
@@ -50,7 +53,8 @@ def read_answer(response: httpx2.Response) -> dict[str, Any]:
 
     A lifetime (``expires_in``) that came as a text of digits becomes a number.
     """
-    kind, body = response.headers.get("Content-Type", ""), response.content
+    kind = response.headers.get("Content-Type", "")
+    body = response.content
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A server's JSON schema of a tool's arguments, in two uses.
+"""A server's JSON schema of a tool's arguments: for checks, and in a simpler form for the model.
 
 `ArgumentSchema` checks a call's arguments against the unchanged schema, in a child process, because a schema
 from outside may take centuries to check. `simplify_schema` returns a simpler form of the schema, which the
@@ -15,7 +15,7 @@ from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
 
 CHECK_SECONDS = 2.0
-"""The time for one check; then it is killed."""
+"""The time for one check, after which it is killed."""
 
 _OBJECTS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")  # keywords
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")  # keywords
@@ -55,8 +55,8 @@ class ArgumentSchema:
     def check(self, raw: Any) -> dict[str, Any]:
         """Return a copy of the arguments with the schema's defaults. Raises BadArguments, naming the fields.
 
-        An optional argument that is null, but may not be, counts as not given. Defaults are filled in here
-        so that people see and approve them. A default that the schema itself refuses is not filled in.
+        If an optional argument is null, though the schema forbids null, it counts as not given. Defaults are
+        filled in here so that people see and approve them, except for those that the schema itself refuses.
         """
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})

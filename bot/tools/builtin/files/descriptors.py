@@ -17,7 +17,9 @@ from dataclasses import dataclass
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2): fail if the new name is taken, or swap the two names
+# flags of renameat2(2)
+NOREPLACE = 1  # fail if the new name is taken
+EXCHANGE = 2  # swap the two names
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class FolderEntry:
     kind: str  # file, folder, link or other
     size: int  # the size in bytes
     links: int  # the number of its names (hard links)
-    identity: str  # changes when the file is replaced or written to
+    identity: str  # a text that changes when the file is replaced or written to
 
     @classmethod
     def of(cls, name: str, info: os.stat_result) -> "FolderEntry":
@@ -56,13 +58,13 @@ def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """Return file, folder, link or other."""
+    """Return the kind of a file by its ``st_mode``: file, folder, link or other."""
     kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
     return kinds.get(stat.S_IFMT(mode), "other")
 
 
 def stat_entry(name: str, fd: int) -> FolderEntry | None:
-    """Return the entry of a name in an open folder, or None."""
+    """Return the entry of a name in an open folder; None if there is none."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
@@ -70,9 +72,9 @@ def stat_entry(name: str, fd: int) -> FolderEntry | None:
 
 
 def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
-    """Make the system call of that name between two open folders; ``flag`` is `NOREPLACE` or `EXCHANGE`.
+    """Rename or swap between two open folders, by renameat2(2). ``flag``: `NOREPLACE` or `EXCHANGE`.
 
-    Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know it.
+    Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know this call.
     """
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:

@@ -1,4 +1,4 @@
-"""Paths of a workspace as the model writes them, taken apart into names. No disk is looked at."""
+"""Paths of a workspace as the model writes them, split into names. Nothing here reads the disk."""
 
 import unicodedata
 

@@ -28,8 +28,8 @@ class Search:
     matches: list[dict[str, Any]] = field(default_factory=list)
     file_count: int = 0  # the number of files read so far
     byte_count: int = 0  # the size of all files read so far
-    left_out: int = 0  # binary, too large, linked or unreadable files
-    cut: bool = False  # a limit was reached, so there may be more
+    left_out: int = 0  # the number of binary, too large, linked or unreadable files
+    cut: bool = False  # True once a limit was reached, so that there may be more matches
 
     def run(self, names: Names) -> dict[str, Any]:
         """Search a folder, and return the result for the model."""
@@ -47,7 +47,7 @@ class Search:
         }
 
     def _iterate_lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
-        """Yield the file, the number and the words of every line that has the text to find."""
+        """Yield the file, the number and the content of every line that has the text to find."""
         folded_text = self.text.casefold()
         for file_names, content in self._iterate_texts(names):
             for number, line in enumerate(content.split("\n"), 1):

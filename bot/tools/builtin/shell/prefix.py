@@ -1,9 +1,9 @@
 """Prefixes of commands for *Approve similar*: the words that similar commands begin with.
 
-When people approve a command, a *grant* may let similar ones run unasked. `read_prefix` turns a command
-into its prefix. A prefix (a `Beginning`) has words, and the number of first words that a grant fixes. The
-grant covers a later command whose prefix begins with the fixed words. In these two examples a grant fixes all
-words:
+When people approve a command, a *grant* may let similar ones run unasked. `read_prefix` turns a command into
+its prefix. A prefix (a `Beginning`) has words, and the number of its first words that a grant fixes. The
+grant covers each later command whose prefix begins with these fixed words. In these two examples a grant
+fixes all words:
 
 - ``make -j4 test`` has the prefix ``command make test …``. Options such as ``-j4`` are not a part of it.
 - ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. The prefix of
@@ -116,7 +116,8 @@ def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
     for known in COMMANDS:
         words = known.words.split()
         if list(argv[: len(words)]) == words and len(words) > longest_count:
-            longest, longest_count = known, len(words)
+            longest = known
+            longest_count = len(words)
     return longest
 
 

@@ -4,9 +4,10 @@
 - A command in which ``harm.py`` finds harm is destructive, and so is a script that is not understood.
 - Any other command is a write.
 
-``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts. A write is
-*vouched for* (`Risk.vouched`) if it surely does no more than write files in the workspace. Only the few
-commands of `_is_vouched_for` are. Most other programs may run programs or do what files tell them.
+``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts.
+
+A write is *vouched for* (`Risk.vouched`) if it surely does no more than write files in the workspace. Only
+the few commands of `_is_vouched_for` are: most other programs may run programs, or do what files tell them.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +40,7 @@ _GIT_COMMIT = Syntax(
 
 
 def make_classifier(workspace: Path) -> Callable[[Sequence[str]], Risk]:
-    """Return a function that judges the commands of ``workspace``; it follows links on the disk."""
+    """Return a function that judges commands in ``workspace``. It reads the disk, to follow links."""
     root = workspace.resolve()
 
     def inside(path: str) -> bool:
@@ -95,7 +96,7 @@ def _judge_command(command: SimpleCommand, inside: IsInWorkspace) -> Risk:
 
 def _pick_worst(risks: Sequence[Risk]) -> Risk:
     """Return the worst risk; it is vouched for only if all are."""
-    # of equally severe risks one that is not vouched for, since its reason says more
+    # among equally severe risks, one that is not vouched for: its reason says more
     worst = max(risks, key=lambda risk: (_SEVERITY[risk.level], not risk.vouched))
     return replace(worst, vouched=all(risk.vouched for risk in risks))
 
@@ -133,7 +134,7 @@ def _find_hidden_effect(command: SimpleCommand) -> str | None:
 
 
 def _find_injection(command: SimpleCommand) -> str | None:
-    """Return a warning if a leading pattern may expand to a file name that looks like a flag."""
+    """Return a warning if a word may expand to a file name that looks like a flag; None if none may."""
     for word in command.words[1:]:
         if word.expands and word.text[:1] in "*?[":
             return f"“{word.text}” may become a flag; write ./{word.text}"
@@ -142,7 +143,8 @@ def _find_injection(command: SimpleCommand) -> str | None:
 
 def _judge_redirect(redirect: Redirect, inside: IsInWorkspace) -> Risk:
     """Return the risk of a redirection; one that may overwrite a file is destructive."""
-    operator, path = redirect.operator, redirect.target.text
+    operator = redirect.operator
+    path = redirect.target.text
     is_plain = not redirect.target.expands
     if operator == ">&" and path in ("1", "2"):
         return _READS

@@ -122,8 +122,9 @@ def shell_tools(
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
             variables = {**base_variables, "HOME": home}
-            # under the mildest rule all commands but destructive ones may run unasked
-            if not Mode.DESTRUCTIVE.asks(risk):
+            # the mildest rule lets all commands but destructive ones run unasked
+            may_run_unasked = not Mode.DESTRUCTIVE.asks(risk)
+            if may_run_unasked:
                 variables |= unasked_variables
             ended = await run_process(
                 argv,
@@ -142,7 +143,7 @@ def shell_tools(
             return ToolOutput(output, ended_badly=f"Ended with code {ended.exit_code}")
         return ToolOutput(output)
 
-    # rules also judge the call in which each link is replaced by its target
+    # rules also judge the call with each link replaced by its target
     shell_run = replace(shell_run, resolve_links=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
@@ -174,7 +175,7 @@ def _follow_link(folder: Path, word: str) -> str:
 
 
 def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a small environment: where programs are, the language and the time zone, no terminal."""
+    """Return the environment of a command: the programs' path, the language, the time zone, no terminal."""
     return {
         "PATH": PATH,
         "TERM": "dumb",

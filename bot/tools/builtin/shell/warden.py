@@ -32,7 +32,10 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 def main(argv: list[str], limits: list[int], parent: int) -> int:
-    """Run the command and kill all below it. ``parent`` is the process that must stay alive."""
+    """Run the command, kill all that is left of it, and return its exit code.
+
+    ``parent``: the id of Nod's process. The command is killed when that process dies.
+    """
     _become_reaper()
     if os.getppid() != parent:
         return _TERMINATED  # it died before its death could send us a signal
@@ -51,7 +54,7 @@ def main(argv: list[str], limits: list[int], parent: int) -> int:
 
 
 def _become_reaper() -> None:
-    """Adopt the orphans among the descendants, and get SIGTERM when the parent dies."""
+    """Have the system make orphaned descendants our children, and send SIGTERM when the parent dies."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -124,7 +127,7 @@ def _reap(child: int) -> int | None:
 
 
 def _end_all(child: int) -> None:
-    """Kill all descendants, in rounds: the children of a killed process become ours."""
+    """Kill all descendants, in rounds, since the children of a killed process become our children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     while True:
