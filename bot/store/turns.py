@@ -1,9 +1,9 @@
 """Turns as rows: a turn is one piece of the agent's work in a conversation, with one or more answers.
 
-A turn is *wanted* from its request until it ends; at most one per conversation is. The *owner* is the id of
-the process that runs it. A process claims a wanted turn without a living owner (`claim_turn`), stores the
-agent's answers (`store_answer`) and ends the turn with the last one, unless new lines (stored messages) came.
-A turn whose process dies again and again is given up (`give_up_turn`).
+A turn is *wanted* from its request until it ends. A conversation has at most one wanted turn. The *owner* is
+the id of the process that runs it. A process claims a wanted turn without a living owner (`claim_turn`), and
+stores the agent's answers (`store_answer`). The last answer ends the turn, unless new lines (stored messages)
+came. A turn whose process dies again and again is given up (`give_up_turn`).
 """
 
 from collections.abc import Sequence
@@ -162,9 +162,13 @@ def find_queue(session: Session, conversation_id: str, max_turns: int, process: 
 def _select_queue_facts() -> Any:
     """Return the query of `find_queue`, built once: one row for a conversation.
 
-    Its columns are the account for which the agent works, the id of the Person behind that account, the
-    failed attempts of the turn, the role of the newest line that the model reads, and whether that line has a
-    call that did not expire.
+    Its columns:
+
+    - ``asker``: the account for which the agent works
+    - ``person``: the id of the Person behind that account
+    - ``attempts``: the failed attempts of the turn
+    - ``role``: the role of the newest line that the model reads
+    - ``has_unexpired_call``: whether that line has a call that did not expire
     """
     here = _LINE.c.conversation_id == bindparam("conversation_id")
     newest_account = (

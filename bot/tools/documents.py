@@ -1,8 +1,8 @@
 """Reads files from outside: finds the type of a file by its bytes, and returns its text.
 
-Plain text in UTF-8 is read here. Any other file that needs a parser, or a guess at its encoding, is read by
-``reading/child.py``, in a new process for each file, which is limited in time and memory (``child.py``). So a
-hostile file can only harm that process.
+Plain text in UTF-8 is read here. A file that needs a parser, or a guess at its encoding, is read by
+``reading/child.py``. Each such file gets a new process, which is limited in time and memory (``child.py``).
+So a hostile file can only harm that process.
 """
 
 import asyncio

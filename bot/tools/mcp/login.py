@@ -1,10 +1,11 @@
 """Signing in at MCP servers that all people call under one account: an admin opens a page and comes back.
 
-The flow is the SDK's: it discovers the sign-in server, registers Nod there if no client is configured, sends
-the person to a page, and exchanges the code with which they come back for tokens. It runs as a task of the
-process where it began (`_SignInRun`), and waits there for the code. The person may come back to another
-process on the same database, which passes the code on through a row. Once the server has accepted the tokens,
-they are stored as a `SignIn`, and `SignInTokens` (``signin.py``) sends them.
+The flow is the SDK's. It discovers the sign-in server, registers Nod there if no client is configured, and
+sends the person to a page. They come back with a code, which it exchanges for tokens.
+
+The flow runs as a task of the process where it began (`_SignInRun`), and waits there for the code. The person
+may come back to another process on the same database, which passes the code on through a row. Once the server
+has accepted the tokens, they are stored as a `SignIn`, and `SignInTokens` (``signin.py``) sends them.
 
 A restart, or the end of the person's time (`SIGN_IN_SECONDS`), ends a sign-in in progress; people begin
 again. The sign-ins of single people (``authorization.py``) run in steps instead, and survive a restart.
@@ -304,24 +305,31 @@ class SharedSignIns(SignIns):
                 session = response.headers.get("mcp-session-id")
             if session:
                 await http.delete(launch.url, headers=dict(launch.headers) | {"mcp-session-id": session})
-
-        tokens, client_info = storage.tokens, storage.client
-        if tokens is None or client_info is None:
-            raise OAuthTokenError("no token came")
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
+        return self._make_sign_in(run, storage, discovered)
+
+    def _make_sign_in(self, run: _SignInRun, storage: MemoryStorage, discovered: Discovered) -> SignIn:
+        """Return the sign-in with the tokens that the flow has put into ``storage``.
+
+        Raises OAuthTokenError if it has put none there.
+        """
+        tokens = storage.tokens
+        client_info = storage.client
+        if tokens is None or client_info is None:
+            raise OAuthTokenError("no token came")
         run.tokens.wanted_scopes = ""  # these scopes have now been asked for
         now = self.clock()
         return SignIn(
-            name,
-            launch.url,
-            client_info.model_dump_json(exclude_none=True),
-            tokens.model_dump_json(exclude_none=True),
-            discovered.model_dump_json(exclude_none=True),
-            compute_token_end(tokens.expires_in, now),
-            run.account,
-            now,
+            server=run.server.config.name,
+            url=run.tokens.launch.url,
+            client=client_info.model_dump_json(exclude_none=True),
+            tokens=tokens.model_dump_json(exclude_none=True),
+            found=discovered.model_dump_json(exclude_none=True),
+            expires_at=compute_token_end(tokens.expires_in, now),
+            signed_in_by=run.account,
+            signed_in_at=now,
         )
 
     async def _store_state(self, run: _SignInRun, state: str) -> None:

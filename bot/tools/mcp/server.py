@@ -8,7 +8,7 @@ and its calls have ended. (`ServerLine.lose` marks it as lost, `ServerLine.end` 
 One task of the server, `Server._run_lines`, makes one line after the other. An SDK client must be entered and
 left by the same task, so each line has a task that owns its client. Calls of other tasks use that client.
 
-A call is sent a second time, on a new line, only if the server refused the session of the first line: then it
+A call is sent a second time, on a new line, only if the server refused the session of the first line. Then it
 is certain that nothing was done. A call that only reads is also repeated if the server *may* have refused the
 session.
 

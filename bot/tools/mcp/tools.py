@@ -1,8 +1,8 @@
 """Adopting the tools of MCP servers: a server's tool (the SDK's ``types.Tool``) becomes a `Tool`.
 
-`adopt` puts together the tool's name for the model, its risk, its version and its arguments, and a run that
-calls the server and makes a `ToolOutput` of the result. In all functions ``listed_tool`` is a tool as the
-server lists it.
+`adopt` puts together the tool's name for the model, its risk, its version and its arguments. The run of the
+`Tool` calls the server, and makes a `ToolOutput` of the result. In all functions ``listed_tool`` is a tool as
+the server lists it.
 
 A server's annotations of a tool are hints. A hint that raises the risk is always believed. A hint that lowers
 it (the tool only reads, or is not destructive) is believed only if the configuration trusts the server.

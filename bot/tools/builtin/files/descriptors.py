@@ -72,9 +72,10 @@ def stat_entry(name: str, fd: int) -> FolderEntry | None:
 
 
 def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
-    """Rename or swap between two open folders, by renameat2(2). ``flag``: `NOREPLACE` or `EXCHANGE`.
+    """Rename between two open folders, by the system call of that name.
 
-    Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know this call.
+    ``flag``: `NOREPLACE` or `EXCHANGE`.
+    Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know the call.
     """
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:

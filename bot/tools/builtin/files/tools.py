@@ -157,7 +157,8 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             if document.fault or document.kind in PICTURES:
                 reason = document.fault or "it is a picture"
                 return {"path": format_path(names), "binary": text, "note": reason}
-            text, note = document.text, document.note
+            text = document.text
+            note = document.note
             if note:
                 await context.progress(note)
         all_lines = text.split("\n")

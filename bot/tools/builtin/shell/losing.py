@@ -1,9 +1,10 @@
 """Lists of programs, with their words and flags, that lose something, send something, or run code elsewhere.
 
-`find_harm` (``harm.py``) looks commands up here: first in the sets of programs that are always harmful, then
-in `HARMLESS_SUBCOMMANDS`, last by `find_loss`, which judges the words after any other program. A match can
-only raise a command's risk: a command without a match still counts as writing, unless it is known to only
-read.
+`find_harm` (``harm.py``) looks commands up here. The sets of programs that are always harmful come first,
+then `HARMLESS_SUBCOMMANDS`. Last is `find_loss`, which judges the words after any other program.
+
+A match can only raise a command's risk. A command without a match still counts as writing, unless it is known
+to only read.
 """
 
 import re

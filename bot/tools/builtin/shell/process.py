@@ -108,29 +108,7 @@ async def run_process(
     when it returns the reason, the command is ended. No process of the command is left when this returns or
     is cancelled.
     """
-    # in the order in which ``warden.py`` reads them
-    warden_limits = (
-        limits.memory_bytes,
-        limits.file_bytes,
-        limits.processes,
-        math.ceil(seconds),
-        limits.open_files,
-        limits.account,
-    )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        str(_WARDEN),
-        str(os.getpid()),
-        ",".join(map(str, warden_limits)),
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=folder,
-        env=dict(environment),
-        start_new_session=True,
-    )
+    process = await _start_warden(argv, folder, environment, limits, seconds)
     stdout = _Output(max_output_bytes)
     stderr = _Output(max_output_bytes)
     newest = bytearray()  # the newest output of both streams
@@ -167,6 +145,39 @@ async def run_process(
         end.result()  # raises what reading the output raised
     exit_code = None if reason else process.returncode
     return ProcessEnd(exit_code, stdout.text(), stderr.text(), reason)
+
+
+async def _start_warden(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    limits: CommandLimits,
+    seconds: float,
+) -> asyncio.subprocess.Process:
+    """Start the warden, which starts the command. ``seconds``: the processor time of each process."""
+    # in the order in which ``warden.py`` reads them
+    warden_limits = (
+        limits.memory_bytes,
+        limits.file_bytes,
+        limits.processes,
+        math.ceil(seconds),
+        limits.open_files,
+        limits.account,
+    )
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        str(_WARDEN),
+        str(os.getpid()),
+        ",".join(map(str, warden_limits)),
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=dict(environment),
+        start_new_session=True,
+    )
 
 
 async def _wait_forever() -> str:

@@ -23,7 +23,7 @@ from bot.domain.rules import Mode
 from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.prefix import read_prefix
-from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run_process
+from bot.tools.builtin.shell.process import CHANGING, PATH, READING, ProcessEnd, run_process
 from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
@@ -135,13 +135,7 @@ def shell_tools(
                 limits=limits,
                 on_output=context.printed,
             )
-        output = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
-        if ended.reason:
-            failure = f"{ended.reason[:1].upper()}{ended.reason[1:]}"
-            return ToolOutput({**output, "ended": ended.reason}, ended_badly=failure)
-        if ended.exit_code:
-            return ToolOutput(output, ended_badly=f"Ended with code {ended.exit_code}")
-        return ToolOutput(output)
+        return _make_output(ended)
 
     # rules also judge the call with each link replaced by its target
     shell_run = replace(shell_run, resolve_links=partial(_follow_links, folder))
@@ -153,6 +147,16 @@ def shell_tools(
         shell_run = replace(shell_run, trying=command_trials.trying)
         return FixedToolset("runtime", (shell_run, command_trials.undoing()))
     return FixedToolset("runtime", (shell_run,))
+
+
+def _make_output(ended: ProcessEnd) -> ToolOutput:
+    output = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
+    if ended.reason:
+        failure = f"{ended.reason[:1].upper()}{ended.reason[1:]}"
+        return ToolOutput({**output, "ended": ended.reason}, ended_badly=failure)
+    if ended.exit_code:
+        return ToolOutput(output, ended_badly=f"Ended with code {ended.exit_code}")
+    return ToolOutput(output)
 
 
 def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
