@@ -161,7 +161,7 @@ class SignInTokens:
         return union_scopes(granted, self.wanted_scopes) or ""
 
     async def read_sign_in(self) -> SignIn | None:
-        """Return the sign-in as it is stored right now; None if there is none."""
+        """Return the sign-in as it is stored right now; None if it is missing."""
         if not self._database.exists:
             return None  # a read would create the database
         try:

@@ -64,7 +64,7 @@ def kind_of(mode: int) -> str:
 
 
 def stat_entry(name: str, fd: int) -> FolderEntry | None:
-    """Return the entry of a name in an open folder; None if there is none."""
+    """Return the entry of a name in an open folder; None if it is missing."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:

@@ -242,7 +242,7 @@ class Option:
     """One spelling of an option, such as "-k WORDS" or "--jobs=NUMBER"."""
 
     word: re.Pattern[str]  # matches the option's word, with its value if that is in the same word
-    value: re.Pattern[str] | None  # matches the value in the next word; None if there is none
+    value: re.Pattern[str] | None  # matches the value in the next word; None if no value is there
 
 
 def read_options(text: str) -> tuple[Option, ...]:

@@ -407,6 +407,6 @@ def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
             return
         flag = NOREPLACE if new is None else EXCHANGE
         renameat2(name, folder, slot, stage, flag)
-        if not _has_state(stage, slot, old):  # someone changed it meanwhile: put it back
+        if not _has_state(stage, slot, old):  # someone changed it in the meantime: put it back
             renameat2(slot, stage, name, folder, flag)
             raise OSError(errno.ESTALE, _ALTERED_TEXT)
