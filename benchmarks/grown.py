@@ -35,7 +35,7 @@ from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author, Change
 from bot.store.database import Database
 from bot.store.proposal_rows import to_row
-from bot.store.proposals import Reach
+from bot.store.proposals import SearchScope
 from bot.store.rules import Policies
 from bot.store.tables.conversations import CHAT_SHOWN, ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import ProposalRow
@@ -120,7 +120,7 @@ def _time(do: Callable[[], object], times: int) -> tuple[float, float]:
 
 def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
     """Return what is looked at, by what it is."""
-    everyone = Reach(frozenset(), everything=True)
+    everyone = SearchScope(frozenset(), everything=True)
     policies = Policies(Policy(admins=frozenset({str(PEOPLE[0])})))
 
     def page(**wanted: Any) -> Callable[[Session], object]:
@@ -174,7 +174,7 @@ def _fill(session: Session, first: int, count: int, of: int, at: datetime) -> No
     run(insert(TurnRow), [_make_turn(line) for line in lines])
     run(insert(ProposalRow), [to_row(p) for p in found])
     for p in found:
-        log.append(session, _list_changes(p))
+        log.record_changes(session, _list_changes(p))
         if p.message_id % (2 * _EACH_TOLD) == 0:
             by = Author.press(Act.READ, PEOPLE[0], _READER)
             admin_changes.record(session, Thing.CONTEXT, p.id, by, None, None, p.updated_at, p.tool_name)

@@ -14,7 +14,7 @@ from bot.approvals import grants, lifecycle
 from bot.domain import kinds
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
-from bot.domain.policy import Policy, terms
+from bot.domain.policy import Policy, make_terms
 from bot.domain.proposals import Level, Proposal, Risk, State, canonical, digest
 from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
@@ -118,7 +118,7 @@ def proposal(number: int, at: datetime, **changes: object) -> Proposal:
         "digest": digest(name, "1", arguments),
         "created_at": at,
         "updated_at": at,
-        **terms(verdict, at),
+        **make_terms(verdict, at),
     }
     return Proposal(**{**fields, **changes})  # type: ignore[arg-type]
 

@@ -95,7 +95,7 @@ async def _mcp(where: Path, through: Callable[[Toolset, str], Call], rounds: int
 
 async def _through(gate: Gate, conversation: Conversation, name: str) -> None:
     """As the loop does it: the shelf, the judgement, the read."""
-    available = await gate.registry.available()
+    available = await gate.registry.load_tools()
     calls = [ToolCall("call_1", name, ARGUMENTS)]
     [judged] = await gate.consider(available, calls, Transcript(conversation, [], {}), "")
     assert judged.read is not None, judged.result

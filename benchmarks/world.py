@@ -17,7 +17,7 @@ from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Peers, Work
-from bot.domain.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
+from bot.domain.model import Entry, Finished, Model, Part, StopReason, Text, ToolCall, ToolSpec, UserText
 from bot.domain.people import Actor, Membership
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
@@ -42,10 +42,10 @@ class ScriptedModel:
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:  # noqa: ARG002 - Model's
         if isinstance(transcript[-1], UserText):
-            yield Finished(Stop.FINISHED, (ToolCall("call_1", "note_add", json.dumps(CALL)),), 12, 5)
+            yield Finished(StopReason.FINISHED, (ToolCall("call_1", "note_add", json.dumps(CALL)),), 12, 5)
         else:
             yield Text(ANSWER)
-            yield Finished(Stop.FINISHED, (), 12, 5)
+            yield Finished(StopReason.FINISHED, (), 12, 5)
 
     async def close(self) -> None: ...
 
@@ -112,7 +112,7 @@ class World:
 
     async def available(self) -> AvailableTools:
         """What the model is offered."""
-        return (await self.app.registry.available()).offered_only
+        return (await self.app.registry.load_tools()).offered_only
 
     async def park(self) -> tuple[Ear, Proposal]:
         """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""

@@ -60,10 +60,10 @@ from bot.domain.text import is_blank
 from bot.domain.verbs import Verb
 from bot.errors import (
     BadArguments,
+    CallRefused,
     KeyTaken,
     LeasedElsewhere,
     LostRace,
-    NoOneMayDecide,
     TakenOver,
     ToolError,
     TooManyCalls,
@@ -96,7 +96,7 @@ _ANSWERED_BEFORE = MessageAnswer("")
 _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
-    NoOneMayDecide: Answer.REFUSED,
+    CallRefused: Answer.REFUSED,
     TooManyCalls: Answer.LATER,
 }
 """The kind of the reply to a message or request that was refused by an error, by the type of the error."""
@@ -310,7 +310,7 @@ class Assistant:
         Raises UnknownCard for a press on an unknown card that does not name the message with the card.
         """
         try:
-            result = await self.presses.take(press)
+            result = await self.presses.handle_press(press)
         except UnknownCard as error:
             if press.address is None or press.ref is None:
                 raise
@@ -319,7 +319,7 @@ class Assistant:
             if jobs is None:
                 return Reply(Answer.UNKNOWN, error.message)
             await self.dispatcher.wake(*jobs)
-            result = await self.presses.take(press)
+            result = await self.presses.handle_press(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
             self._asked_about_card.update(job.key for job in result.jobs if job.work is Work.TURN)
@@ -512,7 +512,7 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     messages.add_notice(
         session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.last_heard_id, now, delivered=False
     )
-    if turns.has_joined(session, turn.id, conversation_id):  # a later message needs a turn of its own
+    if turns.has_later_message(session, turn.id, conversation_id):  # a later message needs a turn of its own
         turns.request_turn(session, conversation_id, now)
         return (Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
     return (Job(Work.DELIVER, conversation_id),)

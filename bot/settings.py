@@ -437,7 +437,7 @@ class ModelSettings(BaseModel):
             stream_options=self.model_stream_options,
             parallel_tool_calls=self.model_parallel_tool_calls,
             secret=self._api_key,
-            setting="NOD_MODEL",
+            setting_to_correct="NOD_MODEL",
         )
 
     @property

@@ -24,7 +24,7 @@ from bot.domain import kinds
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
 from bot.domain.conversations import AskedQuestion
-from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolCall, ToolSpec
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
@@ -65,7 +65,7 @@ class Runs:
             call = ToolCall("run", "shell_run", json.dumps({"argv": list(self.argv)}))
             self.argv = ()
             yield Text("I'll run that once it is approved.")
-            yield Finished(Stop.FINISHED, (call,))
+            yield Finished(StopReason.FINISHED, (call,))
             return
         async for part in self._offline.stream(transcript, tools):
             yield part

@@ -59,10 +59,10 @@ from bot.domain.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEnded,
     TurnEvent,
     TurnFailed,
-    Waited,
 )
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job, Work
@@ -73,7 +73,7 @@ from bot.domain.model import (
     LeftOut,
     Model,
     Retracted,
-    Stop,
+    StopReason,
     Text,
     Thought,
     ToolCall,
@@ -112,7 +112,7 @@ _STAND_IN_TEXT = "{} gives no answers now, so {} at {} answers in its place: wha
 _TOOL_REFUSED_TEXT = "The server of the model {} refuses the tool {}. I work without it there. It says: “{}”"
 _SUMMARY_TEXT = "I'm summing up what was said long ago."
 _PARAGRAPH_BREAK = "\n\n"  # between two answers of one turn
-_TEXT_OF_STOP = {Stop.LENGTH: _CUT_SHORT_TEXT, Stop.FILTERED: _FILTERED_TEXT}
+_TEXT_OF_STOP = {StopReason.LENGTH: _CUT_SHORT_TEXT, StopReason.FILTERED: _FILTERED_TEXT}
 
 T = TypeVar("T")
 
@@ -189,7 +189,7 @@ class Loop:
         asker = run.turn.transcript.asker
         try:
             context = CallContext(turn.transcript.conversation.id, str(asker))
-            available = (await self.gate.registry.available(context)).offered_only
+            available = (await self.gate.registry.load_tools(context)).offered_only
             while run.ending is None:
                 async for event in self._advance(run, available):
                     yield event
@@ -270,7 +270,7 @@ class Loop:
         """Read the attached files, and tell people which of them can't be read."""
         transcript = run.turn.transcript
         names = ", ".join(upload.name for upload in transcript.unread)
-        yield Waited(f"Reading {names}.")
+        yield TurnDelayed(f"Reading {names}.")
         model = await self._choose_model(transcript)
         pictures = self.models.settings_of(model).images
         if await self.attachments.make_ready(transcript, pictures=pictures, is_streamed=run.is_streamed):
@@ -288,7 +288,7 @@ class Loop:
             return await self.database.write(asking.withdraw, outdated, self.clock)
         plan_and_steps = _find_done_steps(transcript)
         if plan_and_steps:
-            return await self.database.write(plans.tick, *plan_and_steps, self.clock())
+            return await self.database.write(plans.store_ticked_steps, *plan_and_steps, self.clock())
         return None
 
     async def _answer_once(
@@ -313,7 +313,7 @@ class Loop:
         if finished is None:
             raise ModelCut
         # an answer that was cut is continued once: a note asks the model for the rest
-        will_continue = finished.stop is Stop.LENGTH and not _was_continued(run.turn.transcript)
+        will_continue = finished.stop is StopReason.LENGTH and not _was_continued(run.turn.transcript)
         note = _TEXT_OF_STOP.get(finished.stop)
         if note and not will_continue:
             yield TextDelta(answer.add(note))
@@ -403,13 +403,13 @@ class Loop:
             if why:
                 raise ModelError(why)
         # the rules as they were last read: when the turn began, or later
-        book = self.gate.policies.last_read.book
+        book = self.gate.policies.latest_policy.book
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
     async def _get_answer(
         self, run: _Run, available: AvailableTools, answer: ModelOutput, *, has_earlier_text: bool
-    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | TurnDelayed | FollowUpJobs]:
         """Get the model's answer, repeating the request as often as needed.
 
         A request that is too long is repeated with less history, and later ones stay that short. An answer
@@ -441,7 +441,7 @@ class Loop:
             yield await self._tell_stand_in(transcript, chosen, model)
         request = make_request(model, self.models.max_history_chars(model, specs_chars))
         if request.to_summarise and not run.tried_summary:
-            yield Waited(_SUMMARY_TEXT)
+            yield TurnDelayed(_SUMMARY_TEXT)
             await self._summarise(run, request)
             request = make_request(model, request.max_chars)
 
@@ -461,7 +461,7 @@ class Loop:
         answer: ModelOutput,
         *,
         has_earlier_text: bool,
-    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | TurnDelayed | FollowUpJobs]:
         """Send a request, and others in its place, until there is an answer. Raises ModelError without one.
 
         ``chosen``: the model by the rules. ``make_request``: it makes a request to a model, with at most this
@@ -545,7 +545,7 @@ class Loop:
 
     async def _choose_model(self, transcript: Transcript) -> Model:
         """Return the model that the rules name for this conversation, by default the first."""
-        book = self.gate.policies.last_read.book
+        book = self.gate.policies.latest_policy.book
         if book.list_about(Subject.MODEL):
             return await self.database.read(self.models.choose, book, transcript)
         return self.models.default
@@ -566,7 +566,7 @@ class Loop:
     async def _write_prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
         now = self.clock()
-        book = self.gate.policies.last_read.book
+        book = self.gate.policies.latest_policy.book
         workspace = ""
         if self.briefing.read_workspace and any(tool.group == FILES for tool in offered):
             workspace = await asyncio.to_thread(self.briefing.read_workspace)
@@ -579,7 +579,7 @@ class Loop:
 
     async def _stream_answer(  # noqa: C901 - one case for each part of an answer
         self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, has_earlier_text: bool
-    ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited | FollowUpJobs]:
+    ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | TurnDelayed | FollowUpJobs]:
         """Stream the answer to a request into ``answer``, yielding what to display of it.
 
         Raises ModelEmpty if the answer is empty.
@@ -592,7 +592,7 @@ class Loop:
                 yield ThoughtDelta(thought)
             match part:
                 case Busy(notice):
-                    yield Waited(notice)
+                    yield TurnDelayed(notice)
                 case Text(text):
                     shown = _add_text(answer, text, has_earlier_text=has_earlier_text)
                     if shown:
@@ -635,15 +635,15 @@ class Loop:
         calls: Sequence[ToolCall],
         transcript: Transcript,
         text: str,
-    ) -> AsyncIterator[Waited]:
+    ) -> AsyncIterator[TurnDelayed]:
         """Judge the calls of an answer into ``judged``, and yield an event for each trial.
 
         A trial runs a call without lasting effect, so that its card shows what the call would change.
         """
 
-        async def consider_calls(report: Callable[[Waited], None]) -> None:
+        async def consider_calls(report: Callable[[TurnDelayed], None]) -> None:
             async def report_trial(text: str) -> None:
-                report(Waited(text))
+                report(TurnDelayed(text))
 
             judged.extend(await self.gate.consider(available, calls, transcript, text, report_trial))
 
@@ -800,7 +800,7 @@ def _count_steps(turn: Turn) -> int:
 
 def _list_calls(finished: Finished) -> list[ToolCall]:
     """Return the calls of an answer. A cut answer has none, since its calls may be cut, too."""
-    if finished.stop is Stop.FINISHED:
+    if finished.stop is StopReason.FINISHED:
         return _with_unique_ids(finished.calls)
     return []
 

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Any
 
 from bot.agent.prompt import SILENT
-from bot.agent.transcript import NOTE
-from bot.agent.written_calls import has_tokens, read_written_calls
-from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
+from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.written_calls import has_call_marks, read_written_calls
+from bot.domain.model import AssistantText, Entry, Finished, StopReason, ToolCall, ToolSpec, UserText
 
 _MAX_CALL_CHARS = 20_000  # a longer text is an answer, whatever it looks like
 _MAX_OBJECTS = 20  # the most JSON objects of a text that are decoded
@@ -75,7 +75,7 @@ class ModelOutput:
     @property
     def is_empty(self) -> bool:
         """True if the answer ended without a word or a call, although the model had to say something."""
-        if self.may_be_silent or self.finished is None or self.finished.stop is not Stop.FINISHED:
+        if self.may_be_silent or self.finished is None or self.finished.stop is not StopReason.FINISHED:
             return False
         return not self._calls and not self.text.strip()
 
@@ -86,11 +86,11 @@ class ModelOutput:
 
         Only a complete answer without real calls is read. ``specs``: the offered tools. ``was_corrected``:
         the model was told before that nothing runs that way. Before such a correction, only a text with marks
-        that no person or tool writes is read (`has_tokens`).
+        that no person or tool writes is read (`has_call_marks`).
         """
-        if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
+        if self.finished is None or self.finished.stop is not StopReason.FINISHED or self._calls:
             return False
-        if not was_corrected and not has_tokens(self.text):
+        if not was_corrected and not has_call_marks(self.text):
             return False
         # a quotation of the history is not read as a call
         remaining, calls = read_written_calls(self.text, specs, history)
@@ -107,10 +107,10 @@ class ModelOutput:
         if self._calls:
             return ()
         names = {spec.name for spec in specs}
-        has_marks_and_name = has_tokens(self.text) and any(name in self.text for name in names)
+        has_marks_and_name = has_call_marks(self.text) and any(name in self.text for name in names)
         if not has_marks_and_name and not is_written_call(self.text, names):
             return ()
-        return (AssistantText(self.text), UserText(f"{NOTE} {_CORRECTION_TEXT}"))
+        return (AssistantText(self.text), UserText(f"{NOTE_PREFIX} {_CORRECTION_TEXT}"))
 
     def _show(self) -> str:
         shown, self._held_back = self._held_back, ""

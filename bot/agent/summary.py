@@ -6,9 +6,9 @@ outside gets into it only if a person repeats it. The summary is sent as data, a
 
 from collections.abc import Sequence
 
-from bot.agent.transcript import NOTE, list_call_outcomes
+from bot.agent.transcript import NOTE_PREFIX, list_call_outcomes
 from bot.domain.conversations import Line, LineRole, Transcript
-from bot.domain.model import Entry, Finished, Model, Retracted, Stop, SystemText, Text, UserText
+from bot.domain.model import Entry, Finished, Model, Retracted, StopReason, SystemText, Text, UserText
 from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, shorten
 from bot.errors import ModelEmpty
@@ -47,7 +47,7 @@ async def write_summary(
     answer, finished = await _read_answer(model, request)
     text = shorten(redact_text(answer.strip()), max_chars)
     # a text that was cut at its length limit is usable
-    if finished is None or finished.stop is Stop.FILTERED or not text:
+    if finished is None or finished.stop is StopReason.FILTERED or not text:
         raise ModelEmpty
     return text, finished
 
@@ -73,7 +73,7 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], max_chars: int)
     """
     previous = transcript.summary.text if transcript.summary else ""
     max_line_chars = max(_MIN_LINE_CHARS, (max_chars - len(previous)) // max(1, len(lines)))
-    paragraphs = [f"{NOTE} What was written down before:\n{previous}"] if previous else []
+    paragraphs = [f"{NOTE_PREFIX} What was written down before:\n{previous}"] if previous else []
     for line in lines:
         if line.actor and line.role is LineRole.USER:
             name = one_line(line.actor.label)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.agent.written_calls import QUOTED_TEXT
 from bot.domain.model import (
     AssistantText,
@@ -23,7 +23,7 @@ from bot.domain.model import (
     Model,
     Part,
     Retracted,
-    Stop,
+    StopReason,
     SystemText,
     Text,
     ToolCall,
@@ -31,7 +31,7 @@ from bot.domain.model import (
     ToolSpec,
     UserText,
 )
-from bot.domain.outcomes import OUTSIDE
+from bot.domain.outcomes import OUTSIDE_WARNING
 
 FENCE = "```call"
 _CLOSING_FENCE = "```"
@@ -80,7 +80,7 @@ class TextCalls:
                     if shown:
                         yield Text(shown)
                     calls: tuple[ToolCall, ...] = ()
-                    if stop is Stop.FINISHED:
+                    if stop is StopReason.FINISHED:
                         calls = tuple(_read_blocks(parser.contents, transcript))
                     yield replace(part, calls=calls)
                 case _:
@@ -206,9 +206,9 @@ def _write_history(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> It
                 paragraphs += map(_write_block, calls)
                 yield AssistantText("\n".join(paragraphs))
             case ToolResult(call_id, text, outside):
-                results.append(f"{NOTE} Result of {names.get(call_id, 'a call')}:")
+                results.append(f"{NOTE_PREFIX} Result of {names.get(call_id, 'a call')}:")
                 if outside:
-                    results.append(f"    {OUTSIDE}")
+                    results.append(f"    {OUTSIDE_WARNING}")
                 results += [f"    {line}" for line in text.splitlines()]
             case _:
                 yield entry

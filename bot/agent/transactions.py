@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.approvals import budgets, grants
 from bot.approvals.gate import JudgedCall, apply_effects
 from bot.approvals.kinds import find_procedure
@@ -41,8 +41,8 @@ _FIRST_RETRY_DELAY = timedelta(seconds=10)
 """Later delays equal the time since the first failure, up to `turns.LONGEST_PAUSE`."""
 _NOTICE_PERIOD = timedelta(days=1)  # the time in which the same notice is not posted twice
 CONTINUE_NOTE = (
-    f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
-    "stops, and make calls with shorter arguments, one after the other."
+    f"{NOTE_PREFIX} Your answer reached its length limit and was cut. No call in it was used. "
+    "Continue where it stops, and make calls with shorter arguments, one after the other."
 )
 
 
@@ -100,7 +100,7 @@ def commit_answer(
     spent_tokens = turn.usage.tokens - usage_before.tokens
     for count_answer in hooks_of(session).count_answer:
         jobs += count_answer(session, turn.transcript, spent_tokens, now)
-    book = policies.last_read.book  # the rules as this process last read them
+    book = policies.latest_policy.book  # the rules as this process last read them
     if turn.usage.cost and book.list_about(Subject.BUDGET):
         jobs += _warn_about_budgets(session, book, turn, now)
     # A call with an effect changes only Nod's own rows, so it is neither run nor proposed. Effects need the

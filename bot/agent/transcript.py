@@ -35,7 +35,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
 CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
-NOTE = "[Nod]"
+NOTE_PREFIX = "[Nod]"
 """The beginning of Nod's notes. A message that begins like this is sent with its author's name."""
 
 _VOICE_TEXT = "(In a voice message, as a speech model heard it:)"
@@ -293,10 +293,12 @@ def _write_note(outcomes: Sequence[str], parts: Sequence[_Part], max_chars: int,
             chosen.append(position)
     first_kept = next((part for part in parts[1:] if part.length is not _Length.GONE), parts[-1])
     before = f"before {first_kept.line.created_at:%d %b %Y, %H:%M} UTC"
-    lines = [f"{NOTE} To save room, what else was said {before} is left out. You may ask people about it."]
+    lines = [
+        f"{NOTE_PREFIX} To save room, what else was said {before} is left out. You may ask people about it."
+    ]
     if summary:
         lines = [
-            f"{NOTE} To save room, a language model's summary stands for what else was said {before}.",
+            f"{NOTE_PREFIX} To save room, a language model's summary stands for what else was said {before}.",
             _SUMMARY_WARNING_TEXT,
         ]
         lines += [f"    {line}" for line in summary.splitlines()]
@@ -387,7 +389,7 @@ def _render_message(part: _Part) -> UserText:
     line = part.line
     transcript = part.transcript
     author = ""
-    needs_name = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
+    needs_name = not transcript.conversation.private or line.text.lstrip().startswith(NOTE_PREFIX)
     if needs_name and line.role is LineRole.USER and line.actor:
         author = line.actor.label
     pictures = [transcript.pictures.get(handle) for handle in _list_picture_handles(part)]

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from bot.agent.openai.answers.arguments import make_object_without_repeats, read_arguments
-from bot.agent.openai.answers.calls import find_name
+from bot.agent.openai.answers.calls import find_offered_name
 from bot.domain.model import Entry, ToolCall, ToolResult, ToolSpec, UserText
 
 QUOTED_TEXT = (
@@ -119,7 +119,7 @@ class WrittenCall:
     as_written: str  # the part of the text that a quotation of the call would repeat
 
 
-def has_tokens(text: str) -> bool:
+def has_call_marks(text: str) -> bool:
     """Tell if a text has marks that only a model's own template produces."""
     return len(text) <= _MAX_CHARS and _TOKEN_PATTERN.search(_CODE_PATTERN.sub("", text)) is not None
 
@@ -196,7 +196,7 @@ def _read_tags(
     match: re.Match[str], field: re.Pattern[str], offered: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[WrittenCall]:
     """Yield the call that is written in tags; nothing if its fields can't be read."""
-    name = find_name(match[1], offered.keys())
+    name = find_offered_name(match[1], offered.keys())
     arguments = _read_fields(match[2], field, offered.get(name, {}))
     if arguments is not None:
         yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
@@ -210,7 +210,7 @@ def _read_named(text: str, match: re.Match[str], offered: Mapping[str, Any]) -> 
     name = next(group for group in match.groups() if group)
     arguments = text[match.end() : end]
     as_written = text[match.start() : end]
-    yield WrittenCall(match.start(), end, find_name(name, offered.keys()), arguments, as_written)
+    yield WrittenCall(match.start(), end, find_offered_name(name, offered.keys()), arguments, as_written)
 
 
 def _find_object_end(text: str, position: int) -> int | None:
@@ -242,7 +242,9 @@ def _read_objects(
                 return
             name, arguments = call
             as_written = text[position:end]
-            calls.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, as_written))
+            calls.append(
+                WrittenCall(start, end, find_offered_name(name, offered.keys()), arguments, as_written)
+            )
             start = end  # further calls of a list are given empty spans, so that calls don't overlap
         separator = _SEPARATOR_PATTERN.match(text, end)
         if must_be_full_text or separator is None:

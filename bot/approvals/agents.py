@@ -39,7 +39,7 @@ from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Place
 from bot.domain.text import escape_markdown, hash_text
-from bot.errors import KeyTaken, NoOneMayDecide, ToolError, TooManyCalls, UnknownTool
+from bot.errors import CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import agent_calls, notices, tokens
 from bot.store.audit.log import Author
 from bot.store.database import Database
@@ -126,16 +126,16 @@ class AgentCalls:
         self._asked_about: set[tuple[str, ...]] = set()
 
     async def find_agent(self, actor: Actor) -> Agent:
-        """Return the agent behind an account. Raises NoOneMayDecide if its token has ended."""
+        """Return the agent behind an account. Raises CallRefused if its token has ended."""
         agent = await self.database.read(tokens.find_agent, actor, self.clock())
         if agent is None:
-            raise NoOneMayDecide(TOKEN_ENDED_TEXT)
+            raise CallRefused(TOKEN_ENDED_TEXT)
         return agent
 
     async def admit_agent(self, actor: Actor) -> Agent:
         """Return the agent behind an account, and count a call of the agent.
 
-        Raises NoOneMayDecide if its token has ended, TooManyCalls for more calls than are allowed within a
+        Raises CallRefused if its token has ended, TooManyCalls for more calls than are allowed within a
         minute.
         """
         agent = await self.find_agent(actor)
@@ -150,7 +150,7 @@ class AgentCalls:
     async def list_tools(self, actor: Actor) -> list[Tool]:
         """Return the tools that an agent may call, sorted by name.
 
-        The agent's person is told of tools that are new to the agent. Raises NoOneMayDecide if the token has
+        The agent's person is told of tools that are new to the agent. Raises CallRefused if the token has
         ended, TooManyCalls if the agent has asked too often.
         """
         self.count_look(actor)
@@ -222,12 +222,12 @@ class AgentCalls:
         ``key``: the agent's own name for the call; a second call with the same key joins the first.
         ``depth``: how many calls led to this one, each made by the tool of the one before.
 
-        Raises BadArguments, UnknownTool, NoOneMayDecide, KeyTaken, TooManyCalls or LostRace, and ToolError if
+        Raises BadArguments, UnknownTool, CallRefused, KeyTaken, TooManyCalls or LostRace, and ToolError if
         the call can't be previewed.
         """
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
-            raise NoOneMayDecide(_TOO_DEEP_TEXT.format(depth=depth))
+            raise CallRefused(_TOO_DEEP_TEXT.format(depth=depth))
         tools = {tool.name: tool for tool in await self._choose_tools(agent)}
         tool = tools.get(tool_name)
         if tool is None:
@@ -408,7 +408,7 @@ def make_private_request(person: Actor, text: str) -> Request:
 
 async def load_available(registry: Registry, person: Actor) -> AvailableTools:
     """Return the tools that a person has outside of any conversation."""
-    return await registry.available(CallContext("", str(person), connected_as=str(person)))
+    return await registry.load_tools(CallContext("", str(person), connected_as=str(person)))
 
 
 def list_callable(available: AvailableTools) -> list[Tool]:
@@ -459,7 +459,9 @@ def end_work_of_tokens(
         if not token.is_agent:  # the token of a person or a script, with no calls of an agent
             continue
         for proposal in agent_calls.list_open(session, agent_key):
-            _, end_jobs = lifecycle.end(session, proposal, author, now, State.CANCELLED, "Nod", **changes)
+            _, end_jobs = lifecycle.end_proposal(
+                session, proposal, author, now, State.CANCELLED, "Nod", **changes
+            )
             jobs += end_jobs
     return tuple(jobs)
 

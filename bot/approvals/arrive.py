@@ -24,7 +24,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
-from bot.errors import LostRace, NoOneMayDecide, TooManyCalls
+from bot.errors import CallRefused, LostRace, TooManyCalls
 from bot.store import (
     agent_calls,
     conversations,
@@ -229,12 +229,12 @@ def open_request(
 
     ``likeness``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
     process. It owns the proposal if that is an MCP server's question. Raises LostRace if another process
-    stores the same request now, NoOneMayDecide if the agent's token has ended since.
+    stores the same request now, CallRefused if the agent's token has ended since.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
         if tokens.find_agent(session, Actor(AGENTS, request.agent), now) is None:
-            raise NoOneMayDecide(TOKEN_ENDED_TEXT)
+            raise CallRefused(TOKEN_ENDED_TEXT)
     earlier = find_opened_before(session, request, draft.digest, now)
     if earlier:
         return earlier

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlmodel import Session
 
-from bot.approvals.lifecycle import end
+from bot.approvals.lifecycle import end_proposal
 from bot.approvals.pressing import PressContext, PressOutcome, accept, refuse
 from bot.domain import kinds
 from bot.domain.chat import Answer, Clock
@@ -210,7 +210,7 @@ def withdraw(session: Session, answered: Sequence[tuple[Proposal, Actor]], clock
         if proposal is None or proposal.state is not State.PROPOSED:
             continue
         ended_by = Author.nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
-        _, end_jobs = end(
+        _, end_jobs = end_proposal(
             session, proposal, ended_by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN
         )
         jobs += end_jobs

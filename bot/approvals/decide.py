@@ -22,14 +22,14 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import asking, ownership, questions, rights, undo, votes
-from bot.approvals.lifecycle import expire, redraw
+from bot.approvals.lifecycle import expire, request_redraw
 from bot.approvals.pressing import Contents, Prepared, PressContext, PressOutcome, accept, refuse
 from bot.approvals.team import teammates
 from bot.domain.chat import Answer, BatchDecision, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor, Role
-from bot.domain.policy import Policy, terms
+from bot.domain.policy import Policy, make_terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, start_timers
 from bot.domain.record import Act
 from bot.domain.redaction import hide_values, secrets_in
@@ -259,7 +259,7 @@ def _reopen(session: Session, context: PressContext, proposal: Proposal, current
         proposal,
         State.PROPOSED,
         Act.ASK_AGAIN,
-        **terms(current.verdict, context.now),
+        **make_terms(current.verdict, context.now),
         preview=current.preview,
         trial=current.trial,
         for_real=None,
@@ -268,7 +268,7 @@ def _reopen(session: Session, context: PressContext, proposal: Proposal, current
         decided_at=None,
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    work = (redraw(session, proposal), *jobs, *teammates.resume_work(session, proposal))
+    work = (request_redraw(session, proposal), *jobs, *teammates.resume_work(session, proposal))
     return PressOutcome(Reply(Answer.STALE, text, (proposal,)), work)
 
 

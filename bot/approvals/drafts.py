@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.approvals.tool_code import await_tool
 from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Verdict, terms
+from bot.domain.policy import Judgement, Verdict, make_terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical
 from bot.domain.redaction import HIDDEN, hide_values, redact_arguments, redact_text, secrets_in
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
@@ -186,7 +186,7 @@ def draft(
         created_at=now,
         updated_at=now,
         connection=tool.connection.with_short_names if tool.connection else None,
-        **terms(verdict, now),
+        **make_terms(verdict, now),
     )
 
 

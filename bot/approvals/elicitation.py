@@ -50,7 +50,7 @@ _LOOK_SECONDS = 2.0  # the time after which the row is read again, in case no no
 class Questions:
     """The service that asks people the questions of MCP servers.
 
-    It implements `Ask` for the servers, and `Toolset` with a tool for each open question.
+    It implements `AskPerson` for the servers, and `Toolset` with a tool for each open question.
     """
 
     name = "questions"

@@ -28,7 +28,7 @@ from bot.domain.chat import Clock
 from bot.domain.jobs import Job, Wake, Work, WorkCache
 from bot.domain.proposals import Cause, Inverse, PreviewField, Proposal, State, old_values
 from bot.domain.redaction import hide_values, secrets_in
-from bot.errors import Disconnected, LostRace, NoOneMayDecide, PermanentRefusal, ToolError, ToolTimedOut
+from bot.errors import CallRefused, Disconnected, LostRace, PermanentRefusal, ToolError, ToolTimedOut
 from bot.store import agent_calls, proposals, teams
 from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
@@ -116,7 +116,7 @@ class Execution:
             return None
         try:
             async with asyncio.timeout(_PREPARE_SECONDS):
-                available = await self.registry.available(context_of(opened))
+                available = await self.registry.load_tools(context_of(opened))
             tool = available.get(opened.tool_name)
             needs_no_lock = tool.may_run_side_by_side
             needs_no_check = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
@@ -227,7 +227,7 @@ class Execution:
         If the tool's code fails, it is the tool's own name, so that the tool runs one call at a time.
         """
         try:
-            available = await self.registry.available(context_of(proposal))
+            available = await self.registry.load_tools(context_of(proposal))
             tool = available.get(proposal.tool_name)
             if proposal.applies and tool.trying is not None and tool.trying.touches:
                 return tool.trying.touches
@@ -247,7 +247,7 @@ class Execution:
             why = await ownership.read_connection_fault(self.database, proposal)
             if why:
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
-            available = await self.registry.available(context_of(proposal))
+            available = await self.registry.load_tools(context_of(proposal))
             tool = readings.restore_reading_kind(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
                 hindrance = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
@@ -271,7 +271,7 @@ class Execution:
             claimed = await self.database.write(
                 lifecycle.claim, self.policies, proposal, self.process, now, resource, urgent=True
             )
-        except NoOneMayDecide as error:
+        except CallRefused as error:
             return await self._fail(proposal, Cause.FORBIDDEN, error.message)
         except Disconnected as error:
             return await self._fail(proposal, Cause.DISCONNECTED, error.message)

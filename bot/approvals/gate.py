@@ -58,7 +58,7 @@ from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, S
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import Likeness
-from bot.errors import BadArguments, KeyTaken, NoOneMayDecide, ToolError, TooManyCalls, UnknownTool
+from bot.errors import BadArguments, CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
@@ -181,7 +181,7 @@ class Gate:
             return []
         if any(call.name == asking.ASK for call in calls):
             asking.check_question_count(transcript)
-        rows = await self.groups.read(self._read_rows, transcript)
+        rows = await self.groups.read_with_members(self._read_rows, transcript)
         conversation = transcript.conversation
         answer = _Answer(
             rows,
@@ -270,7 +270,7 @@ class Gate:
         if find_current_plan(transcript.proposals.values()) is None:
             tools = tools.without({team.STEP_DONE: "You have no approved plan."})
         # these rules may be a little old; `consider` reads the newest and refuses what they forbid
-        if not self.policies.last_read.book.has_forbid_rule:
+        if not self.policies.latest_policy.book.has_forbid_rule:
             return tools
         policy, person = await self.database.read(self.policies.load_with_person, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)
@@ -343,7 +343,7 @@ class Gate:
                 verdict = await limit_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-            is_nods_text = isinstance(error, BadArguments | UnknownTool | NoOneMayDecide)
+            is_nods_text = isinstance(error, BadArguments | UnknownTool | CallRefused)
             text = f"ERROR: {describe_and_log(error, call.name)}"
             return _answer_call(call, summary, text, may_be_foreign=not is_nods_text)
         await self.keep_schema(tool)
@@ -379,7 +379,7 @@ class Gate:
         return replace(verdict, deciders=deciders)
 
     async def _check_runnable(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raise NoOneMayDecide or ToolError for a call that would fail even when approved."""
+        """Raise CallRefused or ToolError for a call that would fail even when approved."""
         if not tool.kind.runs_locked:
             check_unlocked(transcript.teammate, tool)
         if tool.check is not None:
@@ -390,14 +390,14 @@ class Gate:
 
         A request with the event's id of an earlier request repeats that: the earlier proposal is returned.
 
-        Raises BadArguments, UnknownTool, NoOneMayDecide, KeyTaken, TooManyCalls, or ToolError if the call
+        Raises BadArguments, UnknownTool, CallRefused, KeyTaken, TooManyCalls, or ToolError if the call
         can't be previewed.
         """
-        tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
+        tool = (await self.registry.load_tools(context_of_request(request))).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
-            raise NoOneMayDecide(f"{tool.name} can't be asked for: Nod uses it by itself.")
+            raise CallRefused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.only_for_undo:
-            raise NoOneMayDecide(f"{tool.name} only undoes a change. Press Undo on the card of that.")
+            raise CallRefused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_tool_error(tool.name):
             arguments = dict(request.arguments)
             if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
@@ -432,7 +432,7 @@ class Gate:
     ) -> tuple[Proposal, Likeness]:
         """Return the proposal for a request, and the likeness of its call. A call that can be tried is tried.
 
-        Raises NoOneMayDecide, or ToolError if the call can't be previewed.
+        Raises CallRefused, or ToolError if the call can't be previewed.
         """
         verdict = await self._judge_request(tool, arguments, request)
         undo_seconds = _undo_seconds_of(verdict)
@@ -479,15 +479,13 @@ class Gate:
                 log.warning("a rule does not fit its tool", rule=number, why=why)
 
     async def _judge_request(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        """Return the verdict of the rules on a request. Raises NoOneMayDecide if they forbid it."""
+        """Return the verdict of the rules on a request. Raises CallRefused if they forbid it."""
         connection = tool.connection
         if tool.is_personal and request.agent is None:
-            raise NoOneMayDecide(
-                f"{tool.name} runs as a person, so it is asked for in a conversation with Nod."
-            )
+            raise CallRefused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
         if connection and tool.is_personal and connection.server not in request.servers:
-            raise NoOneMayDecide(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
-        policy, person = await self.groups.read(self.policies.load_with_person, request.actor)
+            raise CallRefused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
+        policy, person = await self.groups.read_with_members(self.policies.load_with_person, request.actor)
         # an agent's call counts as from the private chat of its person
         private_chat = str(request.actor) if request.agent else ""
         place = Place(str(request.address), request.private, private_chat)
@@ -495,7 +493,7 @@ class Gate:
             facts = tool.make_facts(arguments, tool.classify(arguments), place, person, self.clock())
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
-            raise NoOneMayDecide(verdict.rule)
+            raise CallRefused(verdict.rule)
         if verdict.risk.writes:
             return require_owner(verdict, connection)  # the person in whose name it runs is asked
         return verdict
@@ -505,7 +503,7 @@ class Gate:
     ) -> CallResult | None:
         """Run a request that only reads, if the rules allow it without approval, and return its result.
 
-        Returns None for a call that writes or needs approval. Raises NoOneMayDecide if the rules forbid it.
+        Returns None for a call that writes or needs approval. Raises CallRefused if the rules forbid it.
         """
         verdict = await self._judge_request(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
@@ -555,14 +553,14 @@ class Gate:
 
     async def _cut_result(self, file: File, conversation: Conversation) -> str:
         """Cut a result's text to the limit. If there is a tool that reads the rest, add a handle for it."""
-        available = await self.registry.available()
+        available = await self.registry.load_tools()
         if "output_read" in available.tools:
             return await outputs.cut(self.database, conversation.id, file, self.clock)
         return bound_text(file.text)
 
 
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise NoOneMayDecide if exactly this call waits, runs, or was just declined.
+    """Raise CallRefused if exactly this call waits, runs, or was just declined.
 
     Just declined means: since a person last asked for work.
     """
@@ -571,24 +569,24 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
         return
     declined_by = answer.rows.open_or_declined[digest_of_call]  # empty for an open call
     if declined_by:
-        raise NoOneMayDecide(_JUST_DECLINED.format(who=declined_by))
-    raise NoOneMayDecide(_IS_OPEN)
+        raise CallRefused(_JUST_DECLINED.format(who=declined_by))
+    raise CallRefused(_IS_OPEN)
 
 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
     """Return the question that asks for consent to a read, or None if the read needs no consent.
 
-    Raises NoOneMayDecide if the person said no or is being asked already, or if the rules forbid the
+    Raises CallRefused if the person said no or is being asked already, or if the rules forbid the
     question.
     """
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
         return None
     if tool.digest(facts.arguments) in answer.rows.open_or_declined:
-        raise NoOneMayDecide(_IS_OPEN)
+        raise CallRefused(_IS_OPEN)
     verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
-        raise NoOneMayDecide(verdict.rule)
+        raise CallRefused(verdict.rule)
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 

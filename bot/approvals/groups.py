@@ -2,9 +2,9 @@
 
 A rule may say that a group decides, such as ``slack:T1/S2``. Only the platform knows who is in it, and it
 can't be asked within a transaction. So a database read that needs an unknown group notes that in `Policies`,
-and decides as if no one were in the group. `Groups.read` then asks the platform and reads once more. A
-platform's answer is used for half a minute (`Policies.cache_group`). While a platform can't be asked, no one
-decides by being in the group.
+and decides as if no one were in the group. `Groups.read_with_members` then asks the platform and reads once
+more. A platform's answer is used for half a minute (`Policies.cache_group`). While a platform can't be asked,
+no one decides by being in the group.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Groups:
     _faults: dict[str, _Fault] = field(default_factory=dict, init=False)  # the last failures
     _stored_names: dict[str, str] = field(default_factory=dict, init=False)  # names that are in the database
 
-    async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
+    async def read_with_members(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
         """Read like `Database.read`. Read once more if that needed unknown groups that are known now."""
         result = await self.database.read(function, *args)
         if await self.ask_missing():

@@ -34,7 +34,7 @@ from bot.domain.steps import delay_steps
 from bot.domain.text import escape_markdown, one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
-from bot.errors import Disconnected, LostRace, NoOneMayDecide
+from bot.errors import CallRefused, Disconnected, LostRace
 from bot.store import (
     agent_calls,
     conversations,
@@ -64,7 +64,7 @@ _RESUMED_AT_A_TIME = 200  # proposals in one transaction
 _RESUME_STATE = "resume"  # the name under which the progress of a resume is stored
 
 
-def redraw(session: Session, p: Proposal) -> Job:
+def request_redraw(session: Session, p: Proposal) -> Job:
     """Return the job that redraws the posted cards on which a proposal stands, alone or with others.
 
     If no card is outdated, the returned job only tells listeners of the change (`CHANGED`).
@@ -74,21 +74,21 @@ def redraw(session: Session, p: Proposal) -> Job:
     return CHANGED
 
 
-def move_or_lose(
+def move_or_raise(
     session: Session, before: Proposal, by: Author, now: datetime, state: State | None = None, **changes: Any
 ) -> Proposal:
-    """Change a proposal like `transitions.move`, and return it as it is now.
+    """Change a proposal like `transitions.change_proposal`, and return it as it is now.
 
     ``by``: the author of the change, for the audit log. ``changes``: the columns to change. Raises LostRace
     if someone else has changed it since it was read.
     """
-    after = transitions.move(session, before, by, now, state, **changes)
+    after = transitions.change_proposal(session, before, by, now, state, **changes)
     if after is None:
         raise LostRace
     return after
 
 
-def end(
+def end_proposal(
     session: Session, p: Proposal, by: Author, now: datetime, state: State, who: str | None, **changes: Any
 ) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal without running it.
@@ -99,8 +99,8 @@ def end(
     """
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = move_or_lose(session, p, by, now, state, **changes)
-    jobs = (redraw(session, p), *_update_original(session, p, now), *settle_answer(session, p, now))
+    p = move_or_raise(session, p, by, now, state, **changes)
+    jobs = (request_redraw(session, p), *_update_original(session, p, now), *settle_answer(session, p, now))
     return p, jobs
 
 
@@ -118,7 +118,7 @@ def expire_due(
 
 def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal that no one decided in time."""
-    return end(session, p, Author.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
+    return end_proposal(session, p, Author.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
 def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
@@ -128,7 +128,7 @@ def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: date
         return ()
     by = Author.nod(Act.UNDELIVERABLE, why)
     changes = {"cause": Cause.UNDELIVERABLE, "error": why}
-    _, jobs = end(session, p, by, now, State.CANCELLED, None, **changes)
+    _, jobs = end_proposal(session, p, by, now, State.CANCELLED, None, **changes)
     return jobs
 
 
@@ -138,7 +138,7 @@ def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
     by = Author.nod(Act.NO_LONGER_ASKED, "the call that asked has ended")
-    _, jobs = end(session, p, by, now, State.CANCELLED, None, cause=Cause.NO_LONGER_ASKED)
+    _, jobs = end_proposal(session, p, by, now, State.CANCELLED, None, cause=Cause.NO_LONGER_ASKED)
     return jobs
 
 
@@ -165,7 +165,7 @@ def ask_again(
     ``preview`` and ``trial`` show the values of now. Returns the jobs; none if someone else has changed the
     proposal since it was read.
     """
-    moved = transitions.move(
+    moved = transitions.change_proposal(
         session,
         p,
         Author.nod(Act.CHANGED, "the current values changed"),
@@ -183,7 +183,7 @@ def ask_again(
         decided_at=None,
     )
     if moved:
-        return (redraw(session, p),)
+        return (request_redraw(session, p),)
     return ()
 
 
@@ -206,8 +206,8 @@ def annotate(
     if not added or added[0].name in late_names or len(late) == MAX_LINES:
         return ()
     by = Author.nod(Act.ANNOTATE, redact_text(added[0].words))
-    p = move_or_lose(session, p, by, now, annotations=(*p.annotations, *added))
-    return (redraw(session, p),)
+    p = move_or_raise(session, p, by, now, annotations=(*p.annotations, *added))
+    return (request_redraw(session, p),)
 
 
 def claim(
@@ -217,7 +217,7 @@ def claim(
 
     Also None while everything is paused, while a feature delays the run, and while another process changes
     the same ``resource``, such as a file. (The caller holds a lock for it, but another process may have lost
-    that lock with its connection to the database.) ``process``: the id of this process. Raises NoOneMayDecide
+    that lock with its connection to the database.) ``process``: the id of this process. Raises CallRefused
     if a rule forbids the call by now. Raises Disconnected if the account in whose name it runs is not the one
     that people saw.
 
@@ -225,7 +225,7 @@ def claim(
     the stored version of the rules, and the update only succeeds if that is the version in memory. If it
     fails, the stored rules are read and checked.
     """
-    policy = policies.last_read  # the rules in memory
+    policy = policies.latest_policy  # the rules in memory
     if policy.book.has_forbid_rule:  # the forbidding rule may be deleted by now, so the stored rules decide
         policy = policies.load(session)
     claimed = _claim_under(session, policy, p, process, now, resource)
@@ -245,7 +245,7 @@ def _claim_under(
         call = replace(rights.call_of(session, p), at=now)
         why = policy.find_call_objection(call)
         if why:
-            raise NoOneMayDecide(f"This is now forbidden: {why}.")
+            raise CallRefused(f"This is now forbidden: {why}.")
     fault = ownership.find_connection_fault(session, p)
     if fault:
         raise Disconnected(fault)
@@ -254,7 +254,9 @@ def _claim_under(
     by = Author.nod(Act.EXECUTE)
     version = policy.book.version
     # two conditions: no other run has the resource (``thing``), and the stored rules are these (``book``)
-    return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
+    return transitions.change_proposal(
+        session, p, by, now, State.EXECUTING, owner=process, thing=resource, book_version=version
+    )
 
 
 def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
@@ -296,7 +298,7 @@ def require_another_approval(
     if raised is None:
         raise LostRace
     grants.end_with_raised_quorum(session, p.id, by, now)
-    return raised, (redraw(session, raised),)
+    return raised, (request_redraw(session, raised),)
 
 
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
@@ -318,7 +320,7 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job
     Returns the jobs.
     """
     if transitions.store_progress(session, claimed, words):
-        return (redraw(session, claimed),)
+        return (request_redraw(session, claimed),)
     return ()
 
 
@@ -354,12 +356,12 @@ def finish(
         files = ()
     if inverse_arguments is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
-    p = transitions.move(session, claimed, Author.nod(state), now, state, **changes)
+    p = transitions.change_proposal(session, claimed, Author.nod(state), now, state, **changes)
     if p is None:  # perhaps someone pressed Stop, which changes the proposal's row
         stopped = find_stopped_run(session, claimed)
         if stopped is None:
             return None
-        p = transitions.move(session, stopped, Author.nod(state), now, state, **changes)
+        p = transitions.change_proposal(session, stopped, Author.nod(state), now, state, **changes)
         if p is None:
             return None
     if inverse_arguments is not None:
@@ -370,7 +372,7 @@ def finish(
 
     undo_jobs = _update_original(session, p, now)
     stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
-    jobs = [redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, turn_process)]
+    jobs = [request_redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, turn_process)]
     if posts_files:
         jobs.append(Job(Work.DELIVER, p.conversation_id))
     return p, tuple(jobs)
@@ -399,7 +401,9 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
     approved = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
     jobs: list[Job] = []
     for p in approved:
-        _, end_jobs = end(session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
+        _, end_jobs = end_proposal(
+            session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes
+        )
         jobs += end_jobs
     return tuple(jobs)
 
@@ -418,10 +422,10 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
         by = Author.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
-        original = move_or_lose(session, original, by, now, undone_by=None, undo_until=until)
-        return (redraw(session, original),)
+        original = move_or_raise(session, original, by, now, undone_by=None, undo_until=until)
+        return (request_redraw(session, original),)
     by = Author.nod(Act.UNDONE, f"by proposal {p.id}")
-    original = move_or_lose(session, original, by, now, undone=p.decided_by, undo_until=None)
+    original = move_or_raise(session, original, by, now, undone=p.decided_by, undo_until=None)
     note = _UNDONE_NOTE.format(
         who=one_line(p.decided_by or "someone"),
         what=one_line(original.description),
@@ -430,7 +434,7 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
     lead_conversation_id = teams.find_lead_conversation(session, original)
     for conversation_id in dict.fromkeys((p.conversation_id, lead_conversation_id)):
         messages.add_note(session, conversation_id, note, now)
-    return (redraw(session, original),)
+    return (request_redraw(session, original),)
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime, turn_process: str = "") -> tuple[Job, ...]:
@@ -474,14 +478,16 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     """
     error = "It started, but its end was never recorded."
     by = Author.nod(Act.ABANDONED, error)
-    lost = transitions.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
+    lost = transitions.change_proposal(
+        session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error
+    )
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
-        return (redraw(session, lost), *settle_answer(session, lost, now))
+        return (request_redraw(session, lost), *settle_answer(session, lost, now))
     by = Author.nod(Act.RERUN, "the tool is idempotent")
-    p = move_or_lose(session, lost, by, now, State.APPROVED, cause=None, error=None)
-    return (redraw(session, p), Job(Work.EXECUTE, p.id))
+    p = move_or_raise(session, lost, by, now, State.APPROVED, cause=None, error=None)
+    return (request_redraw(session, p), Job(Work.EXECUTE, p.id))
 
 
 def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
@@ -539,7 +545,7 @@ def take_resume_step(
         for p in next_proposals:
             stopped_for = _measure_pause_of_timer(p, since, began_at)
             if stopped_for:
-                transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
+                transitions.change_proposal(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
     store_task_state(session, _RESUME_STATE, stored, {})
     if began_at < now:

@@ -36,7 +36,7 @@ from bot.domain.proposals import Inverse, Level, Proposal, State, hash_old_value
 from bot.domain.redaction import redact, redact_arguments
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, list_grant_scopes
 from bot.domain.verbs import Verb
-from bot.errors import BadArguments, LostRace, NoOneMayDecide, ToolError
+from bot.errors import BadArguments, CallRefused, LostRace, ToolError
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -78,7 +78,7 @@ class Presses:
     execution: Execution | None = None  # None: other processes run approved proposals
     takes_work: Callable[[], bool] = lambda: False  # tells if this process still starts runs
 
-    async def take(self, press: Press | BatchDecision) -> PressOutcome:
+    async def handle_press(self, press: Press | BatchDecision) -> PressOutcome:
         """Decide a press, and return the reply and the jobs once it is committed. No job is started here.
 
         A refused person may belong to a group whose members are not known yet. Then the platform is asked for
@@ -205,7 +205,7 @@ class Presses:
         Each comes with its text for people. Empty if this person may give no grant there. ``address``: where
         the card is posted.
         """
-        proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
+        proposal = await self.gate.groups.read_with_members(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
             return []
         scopes_with_texts = []
@@ -236,7 +236,7 @@ class Presses:
             audiences = grants.list_audiences(session, self.gate.policies, proposal, person)
             return [(audience, audience.words(requester, schedule=schedule)) for audience in audiences]
 
-        return await self.gate.groups.read(read_audiences)
+        return await self.gate.groups.read_with_members(read_audiences)
 
     def _find_grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
@@ -370,7 +370,7 @@ class Presses:
         if why:
             raise ToolError(why)
         context = context_of(replace(proposal, requester=requester or proposal.requester))
-        return await self.gate.registry.available(context)
+        return await self.gate.registry.load_tools(context)
 
     async def _refresh_contents(self, proposal: Proposal) -> Contents:
         """Return the contents that an expired proposal would show today.
@@ -474,7 +474,7 @@ class Presses:
         """Return the scopes to grant with a plan's steps: all calls of each named tool that can write."""
         if Verb.APPROVE_STEPS not in proposal.kind.extra_verbs:
             raise ToolError("Only a plan has steps to approve.")
-        available = await self.gate.registry.available()
+        available = await self.gate.registry.load_tools()
         offered = available.offered_only.tools
         scopes = []
         for name in Plan.of(proposal.arguments).tools:
@@ -515,6 +515,6 @@ def _write_decision_and_claim(
         return _DecisionAndClaim(outcome, None)
     try:
         claimed = lifecycle.claim(session, policies, approved, process, now)
-    except NoOneMayDecide:  # the run finds that out again, and tells people
+    except CallRefused:  # the run finds that out again, and tells people
         claimed = None
     return _DecisionAndClaim(outcome, claimed)

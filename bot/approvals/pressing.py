@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals.lifecycle import end, move_or_lose, redraw
+from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import Absence, Actor, Person
@@ -134,13 +134,13 @@ class PressContext:
         change.
         """
         by = self.log_author if verb is None else replace(self.log_author, verb=verb)
-        return move_or_lose(session, p, by, self.now, state, **changes)
+        return move_or_raise(session, p, by, self.now, state, **changes)
 
     def end(
         self, session: Session, p: Proposal, state: State, **changes: Any
     ) -> tuple[Proposal, tuple[Job, ...]]:
-        """End a proposal in the name of the person who pressed: see `lifecycle.end`."""
-        return end(session, p, self.log_author, self.now, state, self.card_author, **changes)
+        """End a proposal in the name of the person who pressed: see `lifecycle.end_proposal`."""
+        return end_proposal(session, p, self.log_author, self.now, state, self.card_author, **changes)
 
     def vote(self, verb: Verb | str) -> Vote:
         """Return the person's vote, which is not stored yet."""
@@ -158,7 +158,7 @@ class PressContext:
 
 def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> PressOutcome:
     """Return the reply to a press that counts, with the job that redraws the cards."""
-    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, request_redraw(session, p)))
 
 
 def refuse(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals.lifecycle import redraw
+from bot.approvals.lifecycle import request_redraw
 from bot.approvals.pressing import PressContext, PressOutcome, refuse
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
@@ -78,7 +78,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
     )
     questions.store_question(session, stored, context.now)
     text = f"Asked. The agent answers {place.words}. Nothing was decided."
-    jobs = (redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
+    jobs = (request_redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
     return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 

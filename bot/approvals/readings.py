@@ -25,7 +25,7 @@ from bot.domain.conversations import ANSWERABLE_ROLES, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
-from bot.errors import NoOneMayDecide
+from bot.errors import CallRefused
 from bot.store import conversations, proposals
 from bot.store.tables.rules import GrantRow
 from bot.tools.tool import Tool
@@ -46,7 +46,7 @@ _APPROVED_STATES = (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAIL
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
     """Return in words why the owner must be asked before a read runs; empty if it may run now.
 
-    ``accounts``: all accounts of the owner. Raises NoOneMayDecide if the owner said no.
+    ``accounts``: all accounts of the owner. Raises CallRefused if the owner said no.
     """
     connection = tool.connection
     if connection is None or not connection.is_personal:
@@ -61,12 +61,12 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
 
     # the owner's refusals
     if not is_private and any(map(is_private_only, readings)):
-        raise NoOneMayDecide(_ONLY_PRIVATE_TEXT.format(owner=owner))
+        raise CallRefused(_ONLY_PRIVATE_TEXT.format(owner=owner))
     # a refusal counts until the next request (``request_line_id``: the id of its line), or for all work of a
     # teammate
     since_id = 0 if transcript.teammate else transcript.request_line_id
     if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
-        raise NoOneMayDecide(_NOT_NOW_TEXT.format(owner=owner))
+        raise CallRefused(_NOT_NOW_TEXT.format(owner=owner))
 
     # the owner's consent: for a schedule or teammate it counts for one tool, else for all reads
     allowed = [p for p in readings if _is_allowed(p)]

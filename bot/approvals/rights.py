@@ -20,7 +20,7 @@ from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
 from bot.store.connections import is_owner
-from bot.store.proposals import Reach
+from bot.store.proposals import SearchScope
 from bot.store.rules import Policies
 
 _NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
@@ -118,7 +118,7 @@ def judge_press_by_role(
     return PressRight(objection)
 
 
-def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
+def without_void_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
     """Return the proposal with only the votes of people who may still decide it.
 
     Membership in a group or a chat was checked when they voted, and is not asked for again.
@@ -233,7 +233,7 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
     return people.load_person(session, actor).accounts | {str(actor)}
 
 
-def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
+def make_search_scope(session: Session, policies: Policies, actor: Actor) -> SearchScope:
     """Return the search conditions for the proposals that a person may see or decide.
 
     A search by them also finds other proposals, so the caller checks each by `may_see_proposal`.
@@ -247,4 +247,4 @@ def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     for represented in persons:
         accounts_and_groups |= represented.accounts | policy.groups_of(represented)
     has_role = any(policy.roles_of(represented) for represented in persons)
-    return Reach(person.accounts, everything=has_role, deciding_for=accounts_and_groups)
+    return SearchScope(person.accounts, everything=has_role, deciding_for=accounts_and_groups)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from bot.domain.proposals import Proposal
-from bot.errors import NoOneMayDecide, ToolError, ToolTimedOut
+from bot.errors import CallRefused, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -55,9 +55,9 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool within its own time limit. Raises NoOneMayDecide if the tool has no run."""
+    """Run a tool within its own time limit. Raises CallRefused if the tool has no run."""
     if tool.run is None or not tool.kind.runs:
-        raise NoOneMayDecide(f"A {tool.kind} has no run.")
+        raise CallRefused(f"A {tool.kind} has no run.")
     output: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
     return output
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.approvals import arrive, ownership, rights
-from bot.approvals.lifecycle import redraw
+from bot.approvals.lifecycle import request_redraw
 from bot.approvals.pressing import PressContext, PressOutcome, Undoing, refuse
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
@@ -71,7 +71,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Press
         inverse = replace(inverse, batch=batch_id, position=undo_position.position)
     [inverse] = transitions.insert_proposals(session, [inverse], context.log_author)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
-    jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
+    jobs = [request_redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why_ask:
         text = f"{why_ask} It waits on a card of its own."
         return PressOutcome(Reply(Answer.ACCEPTED, text, (p, inverse)), tuple(jobs))
@@ -97,7 +97,7 @@ def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tupl
     if original.undone_by:
         return "Undo was pressed again since. See its own card.", ()
     original = context.move(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
-    return "", (redraw(session, original),)
+    return "", (request_redraw(session, original),)
 
 
 def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:

@@ -24,7 +24,7 @@ from bot.domain.connections import CONSENT
 from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.plans import Plan
-from bot.domain.policy import terms
+from bot.domain.policy import make_terms
 from bot.domain.proposals import Cause, Edited, Proposal, State, Vote, canonical
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
@@ -57,7 +57,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcom
     for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
         for_real = press.verb is Verb.FOR_REAL
-    p = rights.with_standing_votes(session, context.policies, p)  # not of people who may no longer decide
+    p = rights.without_void_votes(session, context.policies, p)  # not of people who may no longer decide
     why = _find_trial_objection(p, press.verb, for_real=for_real)
     if why:
         return refuse(Answer.INVALID, p, why)
@@ -167,7 +167,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> PressOutcom
 
     The vote of the call's owner ends it alone.
     """
-    p = rights.with_standing_votes(session, context.policies, p)
+    p = rights.without_void_votes(session, context.policies, p)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
@@ -312,7 +312,7 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
     """Store edited contents as a new round, and return the proposal. The same contents change nothing."""
     if contents.digest == p.digest:
         return p
-    new_terms = terms(contents.verdict, context.now)  # the columns of deciders, quorum, timers …
+    new_terms = make_terms(contents.verdict, context.now)  # the columns of deciders, quorum, timers …
     if p.kind.is_final:  # a program waits and was told the time, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)

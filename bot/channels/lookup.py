@@ -87,7 +87,7 @@ class CoreLookup:
         *,
         together: bool = False,
     ) -> Card | None:
-        available = await self.cards.registry.available()
+        available = await self.cards.registry.load_tools()
 
         def read_card(session: Session) -> _StoredCard | None:
             entry = self.policies.find_proposal_with_policy(session, proposal_id, actor)
@@ -102,7 +102,7 @@ class CoreLookup:
             drawn = draw_card(session, proposal, available, self.policies, address, together=together)
             return _StoredCard(drawn.card, is_copy_known)
 
-        result = await self.presses.gate.groups.read(read_card)
+        result = await self.presses.gate.groups.read_with_members(read_card)
         if result is None:
             return None
         if result.is_copy_known or address is None or ref is None:
@@ -117,7 +117,9 @@ class CoreLookup:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
         """Return the arguments for an edit form, secrets hidden; None if this person may not edit."""
-        if not await self.presses.gate.groups.read(self._may_press, proposal_id, actor, address, Verb.EDIT):
+        if not await self.presses.gate.groups.read_with_members(
+            self._may_press, proposal_id, actor, address, Verb.EDIT
+        ):
             return None
         drawn = await self.cards.load_card(proposal_id)
         return drawn.card.arguments
@@ -126,11 +128,13 @@ class CoreLookup:
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
         """Tell if a person may press the button of ``verb``."""
-        return await self.presses.gate.groups.read(self._may_press, proposal_id, actor, address, verb)
+        return await self.presses.gate.groups.read_with_members(
+            self._may_press, proposal_id, actor, address, verb
+        )
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
         """Tell if a person may decide someone else's proposal: unlike `may_press`, never for their own."""
-        return await self.presses.gate.groups.read(self._decides, proposal_id, actor)
+        return await self.presses.gate.groups.read_with_members(self._decides, proposal_id, actor)
 
     async def follows(self, address: Address) -> bool:
         """Tell if a conversation is open at the address."""
@@ -240,7 +244,7 @@ class CoreLookup:
             return any(vote.person_id == person.id for vote in proposal.votes)
 
         # the search also finds proposals that the person may not decide, so each is checked
-        reach = rights.make_reach(session, self.policies, actor)
+        reach = rights.make_search_scope(session, self.policies, actor)
         pending = proposals.list_within_reach(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]
         own = [proposal for proposal in pending if is_own(proposal)]

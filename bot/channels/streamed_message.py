@@ -19,10 +19,10 @@ from bot.domain.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEnded,
     TurnEvent,
     TurnFailed,
-    Waited,
 )
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -57,7 +57,7 @@ class StreamedMessage(ABC):
                 self._set_activity("")
             case TextRestarted():
                 self._text = ""
-            case Waited(words=words):
+            case TurnDelayed(words=words):
                 self._set_activity(words)
             case ToolStarted(summary=summary):
                 self._set_activity(summary)

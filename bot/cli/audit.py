@@ -21,10 +21,10 @@ from bot.cli.shared import (
     Id,
     Json,
     find_proposal,
+    get_shell_actor,
     load_settings,
     open_existing,
     open_readonly,
-    operator,
     print_json,
     redact_line,
 )
@@ -85,7 +85,7 @@ def seal() -> None:
     if is_at_work(settings.database_url):
         raise SettingsError("NOD_DATABASE_URL: Nod is running on this database. Stop it first.")
     with open_existing(settings) as database:
-        first = database.write_now(admin_changes.begin_to_seal, operator(), now())
+        first = database.write_now(admin_changes.begin_to_seal, get_shell_actor(), now())
         print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
         _verify_and_print(database)
 

@@ -19,11 +19,11 @@ from bot.cli.shared import (
     decode_object,
     escape_for_terminal,
     find_proposal,
+    get_shell_actor,
     load_settings,
     log_at,
     open_existing,
     open_readonly,
-    operator,
     print_json,
     redact_line,
 )
@@ -236,7 +236,7 @@ def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fi
         proposal = find_proposal(database, prefix)
         if verb in _VERBS_TO_CONFIRM and not _confirm(proposal, verb):
             raise typer.Exit(1)
-        button_press = Press(operator(), verb, proposal.id, round_seen, **fields)
+        button_press = Press(get_shell_actor(), verb, proposal.id, round_seen, **fields)
         reply = asyncio.run(_take_press(settings, database, button_press))
         is_approved = verb in _APPROVING_VERBS and reply.answer is Answer.ACCEPTED
         subject = f"{redact_line(proposal.description)}: " if is_approved else ""
@@ -264,7 +264,7 @@ async def _take_press(settings: Settings, database: Database, button_press: Pres
     from bot.cli.gate import open_presses  # here, so that printing help loads no tools
 
     async with open_presses(settings, database) as presses:
-        return (await presses.take(button_press)).reply
+        return (await presses.handle_press(button_press)).reply
 
 
 async def _list_grant_choices(
@@ -277,6 +277,6 @@ async def _list_grant_choices(
     from bot.cli.gate import open_presses
 
     async with open_presses(settings, database) as presses:
-        scopes = await presses.list_grant_scopes(proposal.id, operator())
-        audiences = await presses.list_grant_audiences(proposal.id, operator())
+        scopes = await presses.list_grant_scopes(proposal.id, get_shell_actor())
+        audiences = await presses.list_grant_audiences(proposal.id, get_shell_actor())
     return scopes, audiences

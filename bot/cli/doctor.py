@@ -469,7 +469,7 @@ async def _check_docker(url: str | None) -> list[Finding]:
     if url is None:
         return []
     try:
-        await Daemon(url, _DOCKER_SECONDS).containers(stopped=False)
+        await Daemon(url, _DOCKER_SECONDS).list_containers(stopped=False)
     except ToolError as error:
         return [fail(f"Docker at {url}", f"NOD_DOCKER_URL: {error.message}")]
     return [ok(f"Docker at {url}")]
@@ -564,7 +564,7 @@ async def _check_model(named: NamedModel) -> Finding:
     if named.model != named.name:  # the name at its server differs from the name in the file of NOD_MODELS
         label = f"{named.name} ({named.model})"
     name = f"model {label} at {client.base_url}"
-    address = "OPENAI_BASE_URL" if named.setting == "NOD_MODEL" else "base_url"
+    address = "OPENAI_BASE_URL" if named.setting_to_correct == "NOD_MODEL" else "base_url"
     async with client:
         try:
             offered = [model.id async for model in client.models.list()]
@@ -582,5 +582,5 @@ async def _check_model(named: NamedModel) -> Finding:
     if offered and named.model not in offered:
         examples = difflib.get_close_matches(named.model, offered, 5) or offered[:5]
         listed = ", ".join(sorted(examples))
-        return fail(name, f"{named.setting}: the server does not offer it; it offers {listed}")
+        return fail(name, f"{named.setting_to_correct}: the server does not offer it; it offers {listed}")
     return ok(name)

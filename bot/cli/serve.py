@@ -23,7 +23,14 @@ from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
 from bot.cli.command import announce, get_shared_options
-from bot.cli.shared import escape_for_terminal, load_settings, log_at, open_existing, operator, redact_line
+from bot.cli.shared import (
+    escape_for_terminal,
+    get_shell_actor,
+    load_settings,
+    log_at,
+    open_existing,
+    redact_line,
+)
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
@@ -34,7 +41,7 @@ from bot.features.issues.tools import seed
 from bot.settings import Settings, find_environment_faults
 from bot.store import proposals
 from bot.store.audit import log
-from bot.web.channel import NAME as CONSOLE_CHANNEL
+from bot.web.channel import CHANNEL_NAME as CONSOLE_CHANNEL
 from bot.web.channel import make_address_key as console_key
 
 _INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
@@ -257,7 +264,7 @@ def open_console(*, only_print: bool) -> None:
     address = settings.site_url()
     if settings.names_by_token:  # without tokens this machine needs no sign-in
         with open_existing(settings) as database:
-            code = database.write_now(sign_in_links.create_link, operator(), now())
+            code = database.write_now(sign_in_links.create_link, get_shell_actor(), now())
         address += f"/#/sign-in/{code}"
     if only_print or not webbrowser.open(address):
         print(escape_for_terminal(address))

@@ -207,7 +207,7 @@ def decode_object(text: str) -> dict[str, Any]:
     return decoded
 
 
-def operator() -> Actor:
+def get_shell_actor() -> Actor:
     """Return the account of the person at this command line.
 
     In the demo it is the account of the demo's console. If the shell had an account of its own, that account

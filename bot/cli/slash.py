@@ -21,10 +21,10 @@ from bot.cli.gate import open_presses
 from bot.cli.shared import (
     Json,
     escape_for_terminal,
+    get_shell_actor,
     load_settings,
     log_at,
     open_as_permitted,
-    operator,
     print_json,
 )
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
@@ -173,7 +173,7 @@ def run_slash_command(
     settings = load_settings()
     log_at("error")
     with open_as_permitted(settings) as database:
-        person = operator()
+        person = get_shell_actor()
         command = Command(person, name, text, Address(SHELL, person.key))
         reason = explain_useless(database) if explain_useless else ""
         if reason:
@@ -223,7 +223,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
         async def take_press(incoming: Incoming) -> Reply:
             if not isinstance(incoming, Press):
                 raise TypeError("the shell only presses")
-            return (await presses.take(incoming)).reply
+            return (await presses.handle_press(incoming)).reply
 
         gate = presses.gate
         parts = CommandParts(

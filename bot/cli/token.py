@@ -20,11 +20,11 @@ from bot.cli.gate import open_gate
 from bot.cli.shared import (
     Json,
     escape_for_terminal,
+    get_shell_actor,
     load_settings,
     log_at,
     open_existing,
     open_readonly,
-    operator,
     print_json,
 )
 from bot.domain.agents import Agent, read_patterns
@@ -67,7 +67,7 @@ def new(
         if tools or person:
             asyncio.run(_make_agent(settings, database, name, tools, person, lasts))
             return
-        token = database.write_now(tokens.issue_token, name, operator(), now())
+        token = database.write_now(tokens.issue_token, name, get_shell_actor(), now())
         print(token)
         revoking = f"nod token revoke {_label_of(token)}"
         words = f"Copy it now. It is not shown again. It is http:{name}. To end it: {revoking}"
@@ -95,7 +95,7 @@ async def _make_agent(
         raise NodError(str(error)) from None
     if until > made_at + _MAX_AGENT_LIFE:
         raise NodError("--for: a token of an agent lasts for 366 days at most")
-    account = await database.read(_find_person, person) if person else operator()
+    account = await database.read(_find_person, person) if person else get_shell_actor()
     async with open_gate(settings, database, all_now=True) as gate:
         matching = sorted(await list_matching(gate.registry, account, patterns), key=lambda tool: tool.name)
         names = [tool.name for tool in matching]
@@ -107,7 +107,7 @@ async def _make_agent(
             shown_tools=names,
             until=until,
         )
-        token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
+        token = await database.write(tokens.issue_token, name, get_shell_actor(), made_at, terms)
         label = _label_of(token)
         agent = Agent(
             name=name,
@@ -118,7 +118,7 @@ async def _make_agent(
             shown_tools=frozenset(names),
             until=until,
         )
-        consent_request = make_consent(agent, names, find_servers(matching), operator(), until)
+        consent_request = make_consent(agent, names, find_servers(matching), get_shell_actor(), until)
         proposal = (await gate.open(consent_request)).proposal
     print(token)
     words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."
@@ -218,6 +218,6 @@ def revoke_token(
 
 
 def _revoke(session: Session, which: str) -> list[IssuedToken]:
-    ended = tokens.revoke_token(session, which, operator(), now())
+    ended = tokens.revoke_token(session, which, get_shell_actor(), now())
     end_work_of_tokens(session, [token for token in ended if token.is_agent], now())
     return ended

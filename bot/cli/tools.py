@@ -15,10 +15,10 @@ from bot.cli.shared import (
     decode_object,
     escape_for_terminal,
     fit_to_terminal,
+    get_shell_actor,
     load_settings,
     log_at,
     open_existing,
-    operator,
     print_json,
     redact_line,
 )
@@ -127,8 +127,8 @@ async def _call(
     ``wait``: wait until the proposal has ended, and print how.
     """
     async with open_gate(settings, database, all_now=True) as gate:
-        tool = _find_tool(_list_callable(await gate.registry.available()), name)
-        person = operator()
+        tool = _find_tool(_list_callable(await gate.registry.load_tools()), name)
+        person = get_shell_actor()
         request = Request(
             actor=person,
             tool_name=tool.name,
@@ -178,7 +178,7 @@ async def _list_tools(settings: Settings) -> list[Tool]:
     database = Database(settings.database_url)  # it is never read, so its file is not created either
     try:
         async with open_tools(settings, database, all_now=True) as registry:
-            return _list_callable(await registry.available())
+            return _list_callable(await registry.load_tools())
     finally:
         database.close()
 

@@ -27,7 +27,7 @@ from bot.domain.proposals import (
     REMOVED,
     AskerFacts,
     Cause,
-    Circle,
+    DeciderNames,
     Level,
     PreviewField,
     Proposal,
@@ -96,7 +96,7 @@ class Card:
     arguments: Mapping[str, Any]  # redacted
     schema: Mapping[str, Any]  # JSON schema of the arguments, for the edit form; may be empty
     asked_by: str
-    circle: Circle  # the people who may decide
+    circle: DeciderNames  # the people who may decide
     votes: tuple[str, ...]  # one line each
     quorum: int
     expires_at: datetime
@@ -627,14 +627,14 @@ def _describe_state(proposal: Proposal) -> tuple[Tone, str]:
     if outcome_of_kind:
         return outcome_of_kind
     who = proposal.decided_by or "someone"
-    answered = proposal.kind.answered  # "Approved", unless the kind has another word
+    answered = proposal.kind.approved_word  # "Approved", unless the kind has another word
     # cards of final kinds have neither "Done." nor "Nothing was changed."; where a tool has a sentence of its
     # own on the result, that takes the place of "Done."
     done = "" if proposal.kind.is_final or proposal.told else "Done. "
     unchanged = "" if proposal.kind.is_final else " Nothing was changed."
     match proposal.state:
         case State.PROPOSED:
-            return Tone.WAITING, proposal.kind.waiting
+            return Tone.WAITING, proposal.kind.waiting_text
         case State.APPROVED:
             return Tone.WAITING, f"{answered} by {who}. It has not run yet."
         case State.EXECUTING:
@@ -649,7 +649,7 @@ def _describe_state(proposal: Proposal) -> tuple[Tone, str]:
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{because(proposal)}."
         case State.EXPIRED:
-            return Tone.QUIET, f"Expired: {why_expired(proposal, proposal.kind.decided)}.{unchanged}"
+            return Tone.QUIET, f"Expired: {why_expired(proposal, proposal.kind.decided_word)}.{unchanged}"
         case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED:

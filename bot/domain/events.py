@@ -42,7 +42,7 @@ class TextRestarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class TurnDelayed:
     """The turn takes longer: files are read, the model's server is asked again, or a call is tried."""
 
     words: str  # the reason, for people
@@ -116,7 +116,7 @@ TurnEvent = (
     | TextDelta
     | ThoughtDelta
     | TextRestarted
-    | Waited
+    | TurnDelayed
     | ToolStarted
     | ToolProgress
     | ToolFinished

@@ -145,7 +145,7 @@ class LeftOut:
     tools: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """The reason why the model stopped."""
 
     FINISHED = "finished"
@@ -157,7 +157,7 @@ class Stop(StrEnum):
 class Finished:
     """The last part of an answer. Numbers of tokens are 0 if the server does not give them."""
 
-    stop: Stop  # the reason why the answer ended
+    stop: StopReason  # the reason why the answer ended
     calls: tuple[ToolCall, ...] = ()  # complete, in the order asked for
     prompt_tokens: int = 0
     completion_tokens: int = 0

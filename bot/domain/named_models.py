@@ -67,7 +67,7 @@ class NamedModel:
     parallel_tool_calls: bool = True  # an answer may have several calls
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further fields of each request
     secret: str = field(default="", repr=False)  # the key itself, which the settings fill in
-    setting: str = "NOD_MODELS"  # the setting that errors tell people to correct
+    setting_to_correct: str = "NOD_MODELS"  # the setting that errors tell people to correct
 
     @property
     def host(self) -> str:

@@ -507,7 +507,7 @@ def same_chat(origin: str, pressed: str) -> bool:
     return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
 
 
-def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
+def make_terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     """Return the fields that a verdict sets on a proposal that begins to wait now, by their names."""
     steps = verdict.steps
     if steps and verdict.escalate_to and verdict.escalate_after:

@@ -93,7 +93,8 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
     State.CANCELLED: frozenset(),
 }
-"""Every legal change of state. `bot.store.transitions.move` guards each by the row's state and version."""
+"""Every legal change of state. `bot.store.transitions.change_proposal` guards each by the row's state and
+version."""
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
@@ -279,7 +280,7 @@ def _shorten_value(text: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Circle:
+class DeciderNames:
     """The people who may decide, as a card names them. It is made of `Deciders`, the rule."""
 
     members: tuple[Actor | str, ...]  # accounts; roles, groups and chats in words
@@ -353,7 +354,7 @@ class Deciders:
         people = [Actor.parse(name) for name in self.people if _is_account(name)]
         return tuple(dict.fromkeys((*asker, *people)))
 
-    def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
+    def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "DeciderNames":
         """Return the deciders as people read them.
 
         ``requester``: the requester's name. ``chat``: the chat of the request, as the reader would call it.
@@ -373,7 +374,7 @@ class Deciders:
         # the requester is not among named accounts, but may have one of the roles or be a member
         are_all_accounts = all(isinstance(member, Actor) for member in members)
         may_seem_to_decide = self.four_eyes and not are_all_accounts
-        return Circle(tuple(members), except_name=requester if may_seem_to_decide else "")
+        return DeciderNames(tuple(members), except_name=requester if may_seem_to_decide else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
         """Return the deciders in words, for example ``Ana, any approver or any admin``.
@@ -481,11 +482,11 @@ class ProposalKind:
     """
 
     name: str  # in rows, rules and the API
-    waiting: str  # the sentence on its card while no one has decided
+    waiting_text: str  # the sentence on its card while no one has decided
 
     # words
-    answered: str = "Approved"  # what the deciders did, at the beginning of a sentence on its card
-    decided: str = "decided"  # the verb for it in the middle of a sentence, as "no one decided in time"
+    approved_word: str = "Approved"  # what the deciders did, at the beginning of a sentence on its card
+    decided_word: str = "decided"  # the verb for it in the middle of a sentence, as "no one decided in time"
     approved_text: str = "Approved."  # the reply to the vote that approves it
     edited_text: str = "Edited. It needs approval in this form."
     declined_text: str = "Declined."
@@ -507,7 +508,7 @@ class ProposalKind:
     always_asks: bool = True  # no rule and no grant lets it run without a decision
     is_own: Callable[[Mapping[str, Any]], bool] = is_never_own  # True: the requester decides alone
     hides_own: bool = False  # if the requester decides alone, no one else sees it
-    of_script: bool = False  # a script asks, and reads the outcome
+    is_of_script: bool = False  # a script asks, and reads the outcome
     # chat members do not decide it, nor does the requester, unless they are alone at this machine
     for_approvers: bool = False
     has_lead: bool = False  # rules may give the lead agent of a team a say (`Deciders.lead`)
@@ -756,7 +757,7 @@ class Order(StrEnum):
     EXPIRES = "expires"  # from the first to expire to the last
 
 
-class PageEnd(NamedTuple):
+class PageCursor(NamedTuple):
     """The last row of a page, in a list that is ordered by time: the row's time and id."""
 
     at: datetime
@@ -800,8 +801,8 @@ def group_by_card(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
     return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
 
 
-def describe_others(more: int) -> str:
-    """Return the remark on the ``more`` other rows of a batch, after words on one row; empty for 0."""
-    if more:
-        return f", and {more} more of its batch"
+def describe_others(other_count: int) -> str:
+    """Return the remark on the ``other_count`` other rows of a batch, after words on one row; empty for 0."""
+    if other_count:
+        return f", and {other_count} more of its batch"
     return ""

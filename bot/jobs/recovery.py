@@ -115,7 +115,7 @@ class Recovery:
         jobs: list[Job] = []
         if not lost:
             return jobs
-        available = await self.gate.registry.available()  # starts MCP servers, and waits for them
+        available = await self.gate.registry.load_tools()  # starts MCP servers, and waits for them
         for proposal in lost:
             if proposal.id in self.execution.under_way:
                 continue  # this process runs it
@@ -150,7 +150,7 @@ class Recovery:
         for delete_rows, period in (
             (events.forget_handled, _EVENTS_KEPT),
             (outputs.purge, self.retention),
-            (trials.purge, self.retention),
+            (trials.purge_tokens, self.retention),
             (proposals.purge_inverses, self.retention),
             (agent_calls.forget_outcomes, self.retention),
         ):

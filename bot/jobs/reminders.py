@@ -128,7 +128,7 @@ class Reminders:
             due_columns = time_steps(steps_after)
             reason = ", ".join(targets)
         # the row is changed only if no other process has changed it: that claims the step
-        moved = transitions.move(session, proposal, Author.nod(act, reason), now, **due_columns)
+        moved = transitions.change_proposal(session, proposal, Author.nod(act, reason), now, **due_columns)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:

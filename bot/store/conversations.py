@@ -422,7 +422,7 @@ def _place_for_model(line: Line) -> tuple[int, bool, int]:
     return line.after, not is_heard, line.id
 
 
-def count_open_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
+def count_waiting_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
     """Return the number of waiting proposals by conversation; one without any is left out."""
     rows = session.execute(
         select(ProposalRow.conversation_id, func.count())

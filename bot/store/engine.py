@@ -22,7 +22,7 @@ from sqlmodel import Session, SQLModel
 
 from bot.domain.progress import Progress, ignore
 from bot.errors import NodError, SettingsError
-from bot.store.audit.chain import KEYS
+from bot.store.audit.chain import KEYS_OPTION
 from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
@@ -185,7 +185,7 @@ def open_engine(
 
     Only its owner may read a new file of SQLite, and the files that SQLite puts next to it.
     """
-    options = {KEYS: tuple(audit_keys)}
+    options = {KEYS_OPTION: tuple(audit_keys)}
     if make_url(url).get_backend_name() == "sqlite":
         return _open_sqlite(url, options, readonly=readonly, patience=patience)
     return create_engine(

@@ -1,8 +1,8 @@
 """Proposals as rows: queries, with the schemas of proposed tools and the arguments of calls that undo others.
 
 A proposal *waits* while people can decide it. It is *open* until it has ended (`OPEN`), and *moving* while it
-is approved or runs (`IS_MOVING`). A list for a person is limited to their `Reach`, the proposals that they
-may see, and is read a page at a time (`list_within_reach`). Changes of proposals are in
+is approved or runs (`IS_MOVING`). A list for a person is limited to their `SearchScope`, the proposals that
+they may see, and is read a page at a time (`list_within_reach`). Changes of proposals are in
 ``bot/store/transitions.py``, the conversion of rows in ``bot/store/proposal_rows.py``.
 """
 
@@ -19,7 +19,7 @@ from bot.domain.proposals import (
     Cause,
     Level,
     Order,
-    PageEnd,
+    PageCursor,
     Proposal,
     ProposalFilter,
     ProposalKind,
@@ -223,10 +223,10 @@ def find_declined_before(session: Session, proposals: Sequence[Proposal]) -> dic
 
 def list_in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
     """Return proposals in these states, the last changed first, without a check of who may see them."""
-    return list_within_reach(session, Reach(frozenset(), everything=True), states, limit)
+    return list_within_reach(session, SearchScope(frozenset(), everything=True), states, limit)
 
 
-class Reach(NamedTuple):
+class SearchScope(NamedTuple):
     """The limits of a person's queries: a proposal is within reach if one of these accounts took part in it.
 
     An account takes part in a proposal that it requested, that names it to decide, or that it voted on.
@@ -242,10 +242,10 @@ class Reach(NamedTuple):
 
 def list_within_reach(
     session: Session,
-    reach: Reach,
+    reach: SearchScope,
     states: Sequence[State],
     limit: int = 200,
-    before: PageEnd | None = None,
+    before: PageCursor | None = None,
     only: ProposalFilter = ProposalFilter(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
     """Return a page of the proposals within reach, filtered and ordered by ``only``.
@@ -283,7 +283,7 @@ def _sort(columns: Sequence[Any], *, by_expiry: bool) -> list[Any]:
     return [column.desc() for column in columns]
 
 
-def _list_parts(reach: Reach, states: Sequence[State], *, own: bool) -> list[Any]:
+def _list_parts(reach: SearchScope, states: Sequence[State], *, own: bool) -> list[Any]:
     """Return the conditions of the parts from which a list is read; there is an index for each part.
 
     ``own``: only requests of the accounts of ``reach``.

@@ -22,7 +22,7 @@ from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, name_of_channel, name_of_place
-from bot.domain.proposals import PageEnd, Proposal, State
+from bot.domain.proposals import PageCursor, Proposal, State
 from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
@@ -49,7 +49,7 @@ _COLUMNS_OF_ARGUMENTS = ("arguments", "tool_version")
 def list_newest(
     session: Session,
     since: datetime,
-    before: PageEnd | None = None,
+    before: PageCursor | None = None,
     accounts: Collection[str] | None = None,
     *,
     limit: int = MAX_ROWS,

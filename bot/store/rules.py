@@ -77,8 +77,8 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = system_clock) -> None:
-        self.last_read = defaults  # the newest policy read; another process may have changed rules since
-        self._lock = Lock()  # for changes of ``last_read``, since transactions run in threads
+        self.latest_policy = defaults  # the newest policy read; another process may have changed rules since
+        self._lock = Lock()  # for changes of ``latest_policy``, since transactions run in threads
         self._clock = clock
         # the user groups by name, each with the time at which its platform listed the members
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}
@@ -93,14 +93,14 @@ class Policies:
         Rules name the groups, or a policy was asked about them (`Policy.unknown_groups_needed`).
         """
         named: set[str] = set()
-        for rule in self.last_read.book.list_about(Subject.DECIDERS):
+        for rule in self.latest_policy.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
                 named.update(map(str, rule.value))
-        named.update(rule.scope for rule in self.last_read.book.list_about(Subject.ATTENTION))
+        named.update(rule.scope for rule in self.latest_policy.book.list_about(Subject.ATTENTION))
         needed = (
             {name for name in named if is_group(name)}
             | self._groups.keys()
-            | self.last_read.unknown_groups_needed
+            | self.latest_policy.unknown_groups_needed
         )
         return sorted(needed - self._list_known_groups().keys())
 
@@ -167,7 +167,7 @@ class Policies:
         the rules are read again.
         """
         version = version or 0
-        policy = self.last_read
+        policy = self.latest_policy
         if version != policy.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
@@ -179,8 +179,8 @@ class Policies:
             if database.is_snapshot(session):
                 with self._lock:
                     # another thread may have read a newer policy
-                    if policy.book.version > self.last_read.book.version:
-                        self.last_read = policy
+                    if policy.book.version > self.latest_policy.book.version:
+                        self.latest_policy = policy
         if not (self._groups or policy.absences):
             return policy
         away = tuple(absence for absence in policy.absences if absence.until > self._clock())

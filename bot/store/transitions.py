@@ -1,8 +1,9 @@
-"""Changes of proposals. `move` is the only function that changes their state, guarded by the database.
+"""Changes of proposals, guarded by the database.
 
-Each change is one UPDATE that names the state and the version that were read, so of two simultaneous changes
-one is made and the other finds no row. In the same transaction the change gets its row in the audit log, the
-posted cards that show the proposal are marked as outdated, and features are told by their hooks.
+`change_proposal` is the only function that changes their state. Each change is one UPDATE that names the
+state and the version that were read, so of two simultaneous changes one is made and the other finds no row.
+In the same transaction the change gets its row in the audit log, the posted cards that show the proposal are
+marked as outdated, and features are told by their hooks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,8 +84,8 @@ def _make_update(columns: tuple[str, ...]) -> Any:
 
     Its parameters are the values of the columns, and the guards. The columns ``owner`` and ``thing`` are set
     only where a run begins, and each adds a condition. With ``owner``, Nod must not be paused, and the
-    rulebook must have the version ``book``. With ``thing``, no other run may change the same thing. The
-    statement returns `_IS_POSTED`, or no row where a condition is not met.
+    rulebook must have the version ``book_version``. With ``thing``, no other run may change the same thing.
+    The statement returns `_IS_POSTED`, or no row where a condition is not met.
     """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
@@ -111,7 +112,7 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: Author
         place, schema = session.connection().execute(_INSERT, parameters).one()  # the `log.REQUEST_COLUMNS`
         _store_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
-    log.append(session, changes)
+    log.record_changes(session, changes)
     opened = tuple(change.proposal for change in changes)
     for proposal in opened:
         if proposal.state is State.PROPOSED:
@@ -134,7 +135,7 @@ def _annotate(session: Session, proposal: Proposal) -> Proposal:
     return replace(proposal, annotations=bound_annotations(lines))
 
 
-def move(
+def change_proposal(
     session: Session,
     before: Proposal,
     by: Author,
@@ -142,21 +143,21 @@ def move(
     state: State | None = None,
     owner: str | None = None,
     thing: str = "",
-    book: int = 0,
+    book_version: int = 0,
     **changes: Any,
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
     Returns the changed proposal. Returns None if another change was faster, or if a condition of a claim
-    (``owner``, ``thing``, ``book``) is not met.
+    (``owner``, ``thing``, ``book_version``) is not met.
 
     - ``before``: the proposal as it was read
     - ``state``: the new state; None keeps the state (a vote, an edit)
     - ``owner``: the id of the process that claims the run; the result is None while Nod is paused
     - ``thing``: with an owner, the name of the thing that the run changes, such as a file; the result is None
       while another running proposal changes the same thing
-    - ``book``: with an owner, the version of the rulebook that allows the run; the result is None if the
-      rulebook has changed since
+    - ``book_version``: with an owner, the version of the rulebook that allows the run; the result is None if
+      the rulebook has changed since
     - ``changes``: the new values of other fields of the proposal
 
     Raises ValueError for a move that `TRANSITIONS` does not have.
@@ -181,7 +182,7 @@ def move(
     guard = _make_guard(before)
     if owner is not None:
         values["owner"] = owner
-        guard["book"] = book
+        guard["book"] = book_version
     if thing:
         values["thing"] = hash_text(thing)
     if before.state is State.EXECUTING:
@@ -196,7 +197,7 @@ def move(
     has_new_lines = is_new_round and "annotations" in changes
     has_new_request = after.digest != before.digest or has_new_lines
     request = _describe_request(session, after) if has_new_request else None
-    log.append(session, [Change(after, new, by, request)])
+    log.record_changes(session, [Change(after, new, by, request)])
     if moved_row.is_posted and not has_outdated_cards(session, after):  # once in a transaction is enough
         _mark_cards_outdated(session, after)
     if is_new_round:
@@ -246,7 +247,7 @@ def raise_requirements(
     quorum: int | None = None,
     **times: Any,
 ) -> Proposal | None:
-    """Have a proposal ask further people, or need more votes, guarded and recorded like a `move`.
+    """Have a proposal ask further people, or need more votes, guarded and recorded like a `change_proposal`.
 
     Votes that were given still count. An approved proposal that was not claimed waits for people again, for
     as long as at first.
@@ -269,8 +270,8 @@ def raise_requirements(
     if before.state is State.APPROVED:
         no_decision = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
         changes |= {**no_decision, **start_timers(before.ttl, before.remind_every, now)}
-        return move(session, before, by, now, State.PROPOSED, **changes)
-    return move(session, before, by, now, **changes)
+        return change_proposal(session, before, by, now, State.PROPOSED, **changes)
+    return change_proposal(session, before, by, now, **changes)
 
 
 def _only_adds(before: Deciders, after: Deciders) -> bool:

@@ -121,7 +121,7 @@ def load_token(session: Session, digest: str) -> str | None:
     return None
 
 
-def purge(session: Session, before: datetime, limit: int) -> int:
+def purge_tokens(session: Session, before: datetime, limit: int) -> int:
     """Delete up to ``limit`` tokens that were stored before ``before``; return how many.
 
     An approval whose token is deleted tries the call again.

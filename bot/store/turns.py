@@ -412,7 +412,7 @@ def give_up_turn(
     return bool(count_changed(session.connection().execute(_GIVE_UP, parameters)))
 
 
-def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
+def has_later_message(session: Session, turn_id: int, conversation_id: str) -> bool:
     """Return whether a person wrote after the turn was requested, so that the message joined the turn."""
     requested_at = select(TurnRow.created_at).where(TurnRow.id == turn_id).scalar_subquery()
     later_messages = select(MessageRow.id).where(

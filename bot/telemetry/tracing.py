@@ -14,12 +14,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from bot.domain.model import Entry, Finished, Model, Part, Stop, ToolSpec
+from bot.domain.model import Entry, Finished, Model, Part, StopReason, ToolSpec
 
 Value = str | int | float | bool | tuple[str, ...]
 
 _otel: Any = None  # the `Otel` of this process; its library is loaded only where an endpoint is set
-_FINISH_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}  # by OpenTelemetry's names
+_FINISH_REASONS = {
+    StopReason.LENGTH: "length",
+    StopReason.FILTERED: "content_filter",
+}  # by OpenTelemetry's names
 
 
 class TracedSpan:

@@ -23,7 +23,7 @@ from bot.domain.model import (
     Entry,
     Finished,
     Part,
-    Stop,
+    StopReason,
     SystemText,
     Text,
     ToolCall,
@@ -78,7 +78,7 @@ class ScriptedModel:
         for name, arguments in says.calls:
             self._ids += 1
             calls.append(ToolCall(f"call-{self._ids}", name, json.dumps(arguments)))
-        yield Finished(Stop.FINISHED, tuple(calls))
+        yield Finished(StopReason.FINISHED, tuple(calls))
 
     async def close(self) -> None: ...
 

@@ -114,7 +114,7 @@ class Registry:
         self._sources = tuple(ToolSource(toolset) for toolset in toolsets)
         self._logged_duplicates: set[tuple[str, str]] = set()  # names of tools, and their toolsets
 
-    async def available(self, context: CallContext | None = None) -> AvailableTools:
+    async def load_tools(self, context: CallContext | None = None) -> AvailableTools:
         """Return the tools of all toolsets, for the person and the place in ``context``.
 
         Of two tools with the same name, the tool of the first toolset is taken, and the log says which to
@@ -139,5 +139,5 @@ class Registry:
         """Return why the conditions of rules do not fit the available tools, by the rules' numbers."""
         if not rulebook.has_conditions:
             return {}  # no rule has a condition; to ask for the tools may start servers
-        forms = {tool.name: tool.form for tool in await self.available()}
+        forms = {tool.name: tool.form for tool in await self.load_tools()}
         return rulebook.explain_misfits(forms, all_tools=True)

@@ -667,7 +667,7 @@ def tool(
         if not (is_effect or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
         if Session in signature.injected_types.values() and not is_effect:
-            raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
+            raise TypeError(f"tool {name} takes a Session, which only one with an EffectContext is given")
         description = signature.description
         parameters = signature.schema
 

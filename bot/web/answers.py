@@ -1,9 +1,9 @@
 """Responses without a schema: errors, files as downloads, and a page of a few words.
 
-A route raises `Fault`, or one of its kinds, to answer with an error: ``{"ok": false, "error": "…"}`` and the
-status that fits. `HANDLERS` makes the same of FastAPI's own errors; a browser that asks for an unknown page
-gets a page. Unforeseen errors are answered by ``limits.py``. A file of a tool is a download, and never shown
-as a page.
+A route raises `HttpError`, or one of its kinds, to answer with an error: ``{"ok": false, "error": "…"}`` and
+the status that fits. `HANDLERS` makes the same of FastAPI's own errors; a browser that asks for an unknown
+page gets a page. Unforeseen errors are answered by ``limits.py``. A file of a tool is a download, and never
+shown as a page.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Fault(NodError):
+class HttpError(NodError):
     """An error to answer with: its status, and its body, whose fields are ``error`` and ``more``."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Fault(NodError):
         self.more = more
 
 
-class NotFound(Fault):
+class NotFound(HttpError):
     """There is no such thing, or none for this caller."""
 
     def __init__(self, error: str) -> None:
@@ -56,7 +56,7 @@ def require_or_404(value: T | None, error: str) -> T:
     return value
 
 
-class TooManyRequests(Fault):
+class TooManyRequests(HttpError):
     """Too much came from this caller, who may send the request again in a minute (status 429)."""
 
     def __init__(self, error: str) -> None:
@@ -66,12 +66,12 @@ class TooManyRequests(Fault):
 def make_problem_response(
     status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """Return the response to an error, as in `Fault`."""
+    """Return the response to an error, as in `HttpError`."""
     return JSONResponse({"ok": False, "error": error, **jsonable_encoder(more)}, status, headers)
 
 
 async def answer_fault(_: Request, error: Any) -> JSONResponse:
-    """Return the response to a `Fault`."""
+    """Return the response to a `HttpError`."""
     return make_problem_response(error.status, error.message, error.headers, **error.more)
 
 
@@ -115,7 +115,7 @@ def _is_routed(request: Request, method: str) -> bool:
 
 
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    Fault: answer_fault,
+    HttpError: answer_fault,
     RequestValidationError: _answer_invalid_request,
     HTTPException: _answer_http_error,
 }

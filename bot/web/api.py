@@ -34,7 +34,7 @@ from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, describe_outage, may_open_files
 from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
-from bot.web.answers import HANDLERS, Fault
+from bot.web.answers import HANDLERS, HttpError
 from bot.web.bundle import bundle
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.methods import HeadAndOptions
@@ -46,7 +46,7 @@ from bot.web.sign_in.agents import AgentPaths
 from bot.web.sign_in.oidc import RETURN_PATH
 from bot.web.sign_in.proxies import Forwarded
 from bot.web.sign_in.tokens import COOKIE
-from bot.web.site import Caller, Site, SiteDep, api_routes
+from bot.web.site import Caller, Site, SiteDep, make_router
 
 log = logger(__name__)
 
@@ -78,8 +78,8 @@ _REVALIDATED_HEADERS = {"Cache-Control": "no-cache"}  # so that an upgrade is se
 _IMMUTABLE_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable"}
 _VERSION_PATTERN = re.compile(r"[0-9a-f]{16}")  # as `_hash_files` returns it
 _ASSET_PATTERN = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')  # src="static/console.js"
-router = api_routes("status")
-pages = api_routes("status", checks_query=False)
+router = make_router("status")
+pages = make_router("status", checks_query=False)
 """The pages for browsers and probes. Mail programs, proxies and monitors may add parameters to them."""
 
 
@@ -256,18 +256,18 @@ async def healthz(site: SiteDep) -> HealthBody:
 )
 async def readyz(site: SiteDep) -> HealthBody:
     if not site.is_up:
-        raise Fault(503, "starting or stopping")
+        raise HttpError(503, "starting or stopping")
     if not may_open_files():
-        raise Fault(503, "no more files can be opened")
+        raise HttpError(503, "no more files can be opened")
     try:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=describe_outage(error) or type(error).__name__)
         words = error.advice if isinstance(error, FileFault) else "the database can't be written"
-        raise Fault(503, words) from None
+        raise HttpError(503, words) from None
     fault = site.find_fault()
     if fault:
-        raise Fault(503, fault)
+        raise HttpError(503, fault)
     return _describe_health(site)
 
 

@@ -21,9 +21,9 @@ from bot.domain.progress import Abandoned
 from bot.domain.record import AuditFilter
 from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
-from bot.web.site import Admin, SiteDep, api_routes
+from bot.web.site import Admin, SiteDep, make_router
 
-router = api_routes("audit", prefix="/api")
+router = make_router("audit", prefix="/api")
 
 T = TypeVar("T")
 

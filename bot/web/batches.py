@@ -10,14 +10,14 @@ from pydantic import Field
 
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, BatchDecision, PickedRow
-from bot.web.answers import Fault, require_or_404
+from bot.web.answers import HttpError, require_or_404
 from bot.web.body import Body
-from bot.web.channel import NAME
+from bot.web.channel import CHANNEL_NAME
 from bot.web.proposals import STATUS_OF_ANSWER
 from bot.web.schemas.proposals import ChosenBody, OneBatch
-from bot.web.site import Caller, SiteDep, api_routes
+from bot.web.site import Caller, SiteDep, make_router
 
-router = api_routes("batches", prefix="/api")
+router = make_router("batches", prefix="/api")
 
 _NO_BATCH_TEXT = "There is no such batch."
 
@@ -60,11 +60,11 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)
     decline = tuple(PickedRow(row.id, row.seen) for row in body.decline)
-    address = Address(NAME, actor.key)
+    address = Address(CHANNEL_NAME, actor.key)
     choice = BatchDecision(actor, batch_id, approve, decline, body.reason, address=address, by_api=True)
     reply = await site.submit(choice)
     if reply.answer in STATUS_OF_ANSWER:  # the choice as a whole was refused, so no row was decided
-        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text)
+        raise HttpError(STATUS_OF_ANSWER[reply.answer], reply.text)
     found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     view = await asyncio.to_thread(OneBatch.of_found, found)
     return ChosenBody.of(**dict(view), text=reply.text, answer=reply.answer)

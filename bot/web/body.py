@@ -12,9 +12,9 @@ from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from bot.domain.proposals import PageEnd
+from bot.domain.proposals import PageCursor
 from bot.domain.text import is_halved
-from bot.web.answers import Fault
+from bot.web.answers import HttpError
 
 MAX_VALUES = 2000  # values in all lists and objects of a body
 MAX_DEPTH = 32  # levels of lists and objects in each other
@@ -90,7 +90,7 @@ def _convert_to_utc(value: datetime) -> datetime:
 Since = Annotated[datetime, AfterValidator(_convert_to_utc)]
 
 
-def format_mark(mark: PageEnd | None) -> str | None:
+def format_cursor(mark: PageCursor | None) -> str | None:
     """Return the mark of a page's end as text, which a client sends back for the next page."""
     return str(mark) if mark else None
 
@@ -99,13 +99,13 @@ async def _parse_mark(
     before: Annotated[
         str | None, Query(max_length=100, description="what an earlier page gave as `next`")
     ] = None,
-) -> PageEnd | None:
+) -> PageCursor | None:
     if before is None:
         return None
     try:
-        return PageEnd.parse(before)
+        return PageCursor.parse(before)
     except ValueError:
-        raise Fault(422, _NO_PLACE_TEXT, fields={"before": _NO_PLACE_TEXT}) from None
+        raise HttpError(422, _NO_PLACE_TEXT, fields={"before": _NO_PLACE_TEXT}) from None
 
 
-Before = Annotated[PageEnd | None, Depends(_parse_mark)]
+Before = Annotated[PageCursor | None, Depends(_parse_mark)]

@@ -30,7 +30,7 @@ from bot.web.streams import Pace
 
 log = logger(__name__)
 
-NAME = "http"
+CHANNEL_NAME = "http"
 
 
 def make_address_key(owner: Actor, conversation_id: str) -> str:
@@ -94,7 +94,7 @@ class HttpChannel:
     peers: Peers | None = None  # the other processes of this Nod; None for a single process
     may_sign_in: Callable[[Actor], Awaitable[bool]] | None = None
     """Tells if an account may still sign in; None: every account may."""
-    name: str = field(default=NAME, init=False)
+    name: str = field(default=CHANNEL_NAME, init=False)
 
     def __post_init__(self) -> None:
         self.pace = Pace()
@@ -177,7 +177,7 @@ class HttpChannel:
                     if self.broadcaster.has_no_conversation_listener:
                         last_told = newest
                     continue
-                last_told, progress, changes = await self.proposals.news(
+                last_told, progress, changes = await self.proposals.list_changed_proposals(
                     last_told, progress, self.broadcaster.has_conversation_listener
                 )
             except Exception as error:  # a toolset or the database is away; continue when it is back

@@ -24,10 +24,10 @@ from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.tools.signature import NOT_BLANK
-from bot.web.answers import Fault, TooManyRequests, make_download, require_or_404
-from bot.web.body import Before, Body, Limit, format_mark
+from bot.web.answers import HttpError, TooManyRequests, make_download, require_or_404
+from bot.web.body import Before, Body, Limit, format_cursor
 from bot.web.broadcaster import Listener
-from bot.web.channel import NAME, HttpChannel, make_address_key
+from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
 from bot.web.schemas import DoneBody, SaidBody
 from bot.web.schemas.conversations import (
     ConversationPage,
@@ -40,10 +40,10 @@ from bot.web.schemas.conversations import (
 )
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
-from bot.web.site import Caller, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import KEEP_ALIVE, read_listener, sse
+from bot.web.site import Caller, SiteDep, Streaming, make_router, make_stream_options
+from bot.web.streams import KEEP_ALIVE, format_event, read_listener
 
-router = api_routes("conversations", prefix="/api")
+router = make_router("conversations", prefix="/api")
 T = TypeVar("T")
 _MAX_FORM_FIELDS = 10  # the most fields of a form, apart from files
 _EXPORT_BATCH = 500  # messages or proposals that an export writes at a time
@@ -144,7 +144,7 @@ class Named(Body):
 async def find_own(channel: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """Return the caller's own conversation; None for any other, and for a deleted one."""
     return await channel.conversations.find_own(
-        conversation_id, Address(NAME, make_address_key(actor, conversation_id))
+        conversation_id, Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     )
 
 
@@ -152,7 +152,7 @@ async def _find_own_conversation(conversation_id: str, actor: Caller, site: Site
     return require_or_404(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
-Own = Annotated[Conversation, Depends(_find_own_conversation)]
+OwnConversation = Annotated[Conversation, Depends(_find_own_conversation)]
 """The caller's own conversation; for any other the answer is 404."""
 
 
@@ -160,7 +160,7 @@ Own = Annotated[Conversation, Depends(_find_own_conversation)]
     "/chat",
     summary="Say something; the answer is an SSE stream",
     openapi_extra=_BODY_SCHEMA,
-    **event_stream(TurnEvents),
+    **make_stream_options(TurnEvents),
 )
 async def chat(
     actor: Caller,
@@ -175,7 +175,7 @@ async def chat(
     if body.conversation_id is not None:
         require_or_404(await find_own(channel, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
-    address = Address(NAME, make_address_key(actor, conversation_id))
+    address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
     # ``begin``: the id of the conversation if the message begins one
     message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
@@ -184,22 +184,22 @@ async def chat(
         listener = stack.enter_context(channel.broadcaster.listen(address.key))  # before the turn can begin
         reply = await site.submit(message)
         if reply.answer is Answer.DUPLICATE:
-            raise Fault(
+            raise HttpError(
                 409,
                 "This message was received before. Read its conversation for the answer.",
-                conversation_id=await channel.conversations.find_by_event(NAME, event_id),
+                conversation_id=await channel.conversations.find_by_event(CHANNEL_NAME, event_id),
             )
         if reply.answer is Answer.LATER:
             raise TooManyRequests(reply.text)
         if reply.message_id is None:  # it was not stored, in most cases since it is too large or empty
-            raise Fault(413 if body.message.strip() or files else 422, reply.text)
+            raise HttpError(413 if body.message.strip() or files else 422, reply.text)
         open_listener = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
     answer_events = _until_answered(channel, listener, reply.message_id, conversation_id)
 
     async def events() -> AsyncIterator[str]:
         with open_listener:
-            yield sse(accepted)
+            yield format_event(accepted)
             async for block in answer_events:
                 yield block
 
@@ -219,7 +219,7 @@ async def _until_answered(
         if item is not None:
             was_answered_at_last_silence = False
             if item.console_event:
-                yield sse(item.console_event)
+                yield format_event(item.console_event)
             if isinstance(item.turn_event, TurnEnded | TurnFailed):
                 # ``seen``: the newest message that the turn read
                 was_read = item.turn_event.seen >= message_id
@@ -230,7 +230,9 @@ async def _until_answered(
             yield KEEP_ALIVE
         elif was_answered_at_last_silence:
             answer_id = await channel.conversations.last_answer(conversation_id)
-            yield sse(TurnDone(conversation_id=conversation_id, message_id=answer_id, ending=Ending.DONE))
+            yield format_event(
+                TurnDone(conversation_id=conversation_id, message_id=answer_id, ending=Ending.DONE)
+            )
             return
         else:
             was_answered_at_last_silence = True
@@ -245,19 +247,19 @@ async def list_conversations(
     q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
 ) -> ConversationPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    rows, next_mark = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
+    rows, next_mark = await site.channel.conversations.page(CHANNEL_NAME, actor, limit, before, q.strip())
     views = [ConversationView.of_conversation(*row) for row in rows]
-    return ConversationPage(conversations=views, next=format_mark(next_mark))
+    return ConversationPage(conversations=views, next=format_cursor(next_mark))
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
-async def rename(conversation: Own, body: Named, site: SiteDep) -> DoneBody:
+async def rename(conversation: OwnConversation, body: Named, site: SiteDep) -> DoneBody:
     await site.channel.conversations.rename(conversation.id, body.title)
     return DoneBody()
 
 
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
-async def delete(conversation: Own, actor: Caller, site: SiteDep) -> DoneBody:
+async def delete(conversation: OwnConversation, actor: Caller, site: SiteDep) -> DoneBody:
     """Its proposals and their audit rows stay. 409 while a proposal is open: decide or withdraw it first."""
     await site.submit(Command(actor, "stop", "", conversation.address))
     # nothing is deleted while proposals are open
@@ -266,7 +268,7 @@ async def delete(conversation: Own, actor: Caller, site: SiteDep) -> DoneBody:
         which = "One of its proposals is open"
         if open_count > 1:
             which = f"{open_count} of its proposals are open"
-        raise Fault(409, f"{which}. Decide or withdraw what is open first.")
+        raise HttpError(409, f"{which}. Decide or withdraw what is open first.")
     return DoneBody()
 
 
@@ -281,12 +283,12 @@ async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
     response_model=Export,
 )
 async def export(
-    conversation: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
+    conversation: OwnConversation, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
 ) -> Response:
     """The file has the conversation's messages and proposals, with secrets hidden."""
     channel = site.channel
     transcript, found_proposals = await channel.conversations.read_in_full(conversation.id, actor)
-    available_tools = await channel.registry.available()
+    available_tools = await channel.registry.load_tools()
     open_count = sum(found.proposal.state is State.PROPOSED for found in found_proposals)
     conversation_json = ConversationView.of_conversation(conversation, open_count).model_dump_json()
     head = conversation_json.removesuffix("}")  # lists are added behind its fields
@@ -295,7 +297,7 @@ async def export(
     def make_line_view(line: Line) -> MessageView:
         proposals = transcript.proposals if transcript else {}
         files = transcript.files if transcript else {}
-        return MessageView.make_view(line, proposals, available_tools, files)
+        return MessageView.of_line(line, proposals, available_tools, files)
 
     async def write_file() -> AsyncIterator[str]:
         yield f'{head}, "messages": ['
@@ -322,20 +324,22 @@ async def _dump_in_batches(values: Sequence[T], make_view: Callable[[T], BaseMod
 
 
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
-async def list_messages(conversation: Own, site: SiteDep) -> Messages:
+async def list_messages(conversation: OwnConversation, site: SiteDep) -> Messages:
     transcript = await site.channel.conversations.transcript(conversation.id)
-    available_tools = await site.channel.registry.available()
+    available_tools = await site.channel.registry.load_tools()
     return Messages.of_transcript(transcript, available_tools)
 
 
 @router.get(
     "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
 )
-async def conversation_proposals(conversation: Own, actor: Caller, site: SiteDep) -> Proposals:
-    return Proposals(proposals=await proposals_of(site.channel, actor, conversation.id))
+async def conversation_proposals(conversation: OwnConversation, actor: Caller, site: SiteDep) -> Proposals:
+    return Proposals(proposals=await list_visible_proposals(site.channel, actor, conversation.id))
 
 
-async def proposals_of(channel: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
+async def list_visible_proposals(
+    channel: HttpChannel, actor: Actor, conversation_id: str
+) -> list[ProposalView]:
     """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
     return await make_views(await channel.proposals.of_conversation(conversation_id, actor))
 
@@ -343,14 +347,14 @@ async def proposals_of(channel: HttpChannel, actor: Actor, conversation_id: str)
 @router.get("/files", summary="The newest files of your conversations")
 async def files(actor: Caller, site: SiteDep, limit: Limit = 100) -> KeptFiles:
     """Return files that tools made, and output that was too long to show, of conversations you began here."""
-    found = await site.channel.conversations.files_of(NAME, actor, limit)
+    found = await site.channel.conversations.files_of(CHANNEL_NAME, actor, limit)
     return KeptFiles.of(files=found)
 
 
 @router.get(
     "/conversations/{conversation_id}/files", summary="Long output, files of its tools and of people, by name"
 )
-async def conversation_files(conversation: Own, site: SiteDep) -> Files:
+async def conversation_files(conversation: OwnConversation, site: SiteDep) -> Files:
     listed = await site.channel.conversations.files(conversation.id)
     return Files(files=[FileView(id=file_id, name=name) for file_id, name in listed])
 
@@ -360,22 +364,24 @@ async def conversation_files(conversation: Own, site: SiteDep) -> Files:
     summary="One of them, as a text file, or with the bytes that it has",
     response_class=PlainTextResponse,
 )
-async def conversation_file(conversation: Own, file_id: str, site: SiteDep) -> Response:
+async def conversation_file(conversation: OwnConversation, file_id: str, site: SiteDep) -> Response:
     """The file has an id from the list of the conversation's files."""
     return await make_download(await site.channel.conversations.file(conversation.id, file_id))
 
 
 @router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
-async def team(conversation: Own, site: SiteDep) -> Team:
+async def team(conversation: OwnConversation, site: SiteDep) -> Team:
     return Team.of(team=await site.channel.conversations.team(conversation.id))
 
 
 @router.get(
     "/conversations/{conversation_id}/events",
     summary="SSE: its turns, as they run",
-    **event_stream(TurnEvents),
+    **make_stream_options(TurnEvents),
 )
-async def conversation_events(conversation: Own, site: SiteDep, stream_response: Streaming) -> Response:
+async def conversation_events(
+    conversation: OwnConversation, site: SiteDep, stream_response: Streaming
+) -> Response:
     channel = site.channel
 
     async def events() -> AsyncIterator[str]:
@@ -385,12 +391,12 @@ async def conversation_events(conversation: Own, site: SiteDep, stream_response:
                 if item is None:
                     yield KEEP_ALIVE
                 elif item.console_event:
-                    yield sse(item.console_event)
+                    yield format_event(item.console_event)
 
     return stream_response(events())
 
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
-async def stop(conversation: Own, actor: Caller, site: SiteDep) -> SaidBody:
+async def stop(conversation: OwnConversation, actor: Caller, site: SiteDep) -> SaidBody:
     reply = await site.submit(Command(actor, "stop", "", conversation.address))
     return SaidBody(text=reply.text)

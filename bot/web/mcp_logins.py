@@ -12,15 +12,15 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import HTMLResponse
 
 from bot.errors import SignInError
-from bot.web.answers import Fault, NotFound, make_plain_page
+from bot.web.answers import HttpError, NotFound, make_plain_page
 from bot.web.schemas import SaidBody
 from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
-from bot.web.site import Admin, SiteDep, api_routes
+from bot.web.site import Admin, SiteDep, make_router
 
 CALLBACK_PATH = "/oauth/callback"  # the address to which a server sends the browser
 _WAIT_SECONDS = 20.0  # the time that `ended` waits
 
-router = api_routes("mcp", prefix="/api/mcp")
+router = make_router("mcp", prefix="/api/mcp")
 back_router = APIRouter(include_in_schema=False)
 """The route at `CALLBACK_PATH`."""
 
@@ -30,7 +30,7 @@ Name = Annotated[str, Path(max_length=40)]
 @router.get("", summary="For admins: the MCP servers there are")
 async def listed(_: Admin, site: SiteDep) -> McpServers:
     """``trouble``: why a server is unavailable, or null. ``sign_in`` is null where people don't sign in."""
-    await site.channel.registry.available()  # the servers start when tools are asked for
+    await site.channel.registry.load_tools()  # the servers start when tools are asked for
     return McpServers.of(servers=await site.logins.status())
 
 
@@ -44,7 +44,7 @@ async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     try:
         ident, url = await site.logins.begin(name, str(actor))
     except SignInError as error:
-        raise Fault(409, error.message) from None
+        raise HttpError(409, error.message) from None
     return LoginBegun(id=ident, url=url)
 
 
@@ -67,7 +67,7 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: S
     except TimeoutError:
         return LoginEnded(text=None)
     except SignInError as error:
-        raise Fault(409, error.message) from None
+        raise HttpError(409, error.message) from None
 
 
 @back_router.get(CALLBACK_PATH)

@@ -21,10 +21,10 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Level, Order, ProposalFilter, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.web.answers import Fault, make_download, require_or_404
-from bot.web.body import MAX_PAGE_ENTRIES, Before, Body, Limit, format_mark
+from bot.web.answers import HttpError, make_download, require_or_404
+from bot.web.body import MAX_PAGE_ENTRIES, Before, Body, Limit, format_cursor
 from bot.web.broadcaster import Listener
-from bot.web.channel import NAME, HttpChannel, make_address_key
+from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
 from bot.web.schemas.conversations import Messages
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload, TurnTold
 from bot.web.schemas.proposals import (
@@ -40,13 +40,13 @@ from bot.web.schemas.proposals import (
     QuestionView,
     ReachView,
     RungView,
-    conversation_of,
+    find_conversation_id,
     make_views,
 )
-from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, api_routes, event_stream
-from bot.web.streams import KEEP_ALIVE, merge, sse
+from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, make_router, make_stream_options
+from bot.web.streams import KEEP_ALIVE, format_event, merge
 
-router = api_routes("proposals", prefix="/api")
+router = make_router("proposals", prefix="/api")
 
 Mine = Literal["asked", "decide"]
 
@@ -119,7 +119,7 @@ async def listed(
     found, next_mark = await site.channel.proposals.page(
         actor, states, limit, before, only, to_decide=mine == "decide"
     )
-    return ProposalPage(proposals=await make_views(found), next=format_mark(next_mark))
+    return ProposalPage(proposals=await make_views(found), next=format_cursor(next_mark))
 
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
@@ -169,7 +169,7 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     require_or_404(await channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     lines = await channel.proposals.context(proposal_id, actor)
     if lines is None:
-        raise Fault(403, CONTEXT_NOT_YOURS_TEXT)
+        raise HttpError(403, CONTEXT_NOT_YOURS_TEXT)
     return await asyncio.to_thread(Messages.of_redacted_lines, lines)
 
 
@@ -223,7 +223,7 @@ async def press(
             reason=decision.reason,
             arguments=decision.arguments,
             digest=decision.digest,
-            address=Address(NAME, actor.key),
+            address=Address(CHANNEL_NAME, actor.key),
             rung=decision.rung,
             lasting=decision.lasting,
             reach=decision.reach,
@@ -241,7 +241,7 @@ async def press(
     view = ProposalView.of_found(require_or_404(found, _NO_PROPOSAL_TEXT))
     if reply.answer in STATUS_OF_ANSWER:
         fields = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text, proposal=view, **fields)
+        raise HttpError(STATUS_OF_ANSWER[reply.answer], reply.text, proposal=view, **fields)
     return PressedBody.of(proposal=view, text=reply.text, answer=reply.answer)
 
 
@@ -263,7 +263,7 @@ async def _wait_for_end(
 @router.get(
     "/events",
     summary="SSE: every change of a proposal you may see, and answers about it; resumes by Last-Event-ID",
-    **event_stream(ChangeEvents),
+    **make_stream_options(ChangeEvents),
 )
 async def changes(
     actor: Caller,
@@ -295,7 +295,7 @@ async def _stream_turns(listener: Listener) -> AsyncIterator[str]:
     while (item := await listener.get()) is not None:
         event = item.console_event
         if event is not None and event.type != "proposal_update":
-            yield sse(TurnTold(conversation_id=item.conversation_id, event=event))
+            yield format_event(TurnTold(conversation_id=item.conversation_id, event=event))
 
 
 async def _stream_changes(
@@ -309,7 +309,7 @@ async def _stream_changes(
     missed = newest_row - last_seen
     if missed < 0 or missed > _MAX_REPLAYED_CHANGES:  # negative: a restored backup has older ids
         last_seen = newest_row
-        yield f"id: {last_seen}\n" + sse(Reload())
+        yield f"id: {last_seen}\n" + format_event(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
     # about the time since the last block: each wait counts as a full one, so a keep-alive may come early
     quiet_seconds = 0.0
@@ -343,19 +343,19 @@ async def _describe_feed(
     for proposal_id, row_id in sorted(newest_row_by_proposal.items(), key=lambda change: change[1]):
         found = await channel.proposals.find(proposal_id, actor)
         if found is not None:
-            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.of_found(found)))
+            yield f"id: {row_id}\n" + format_event(ProposalEvent(proposal=ProposalView.of_found(found)))
     for proposal_id in list_progressed(previous.progress, feed.progress):
         found = await channel.proposals.find(proposal_id, actor)
         if found is not None:
-            yield sse(ProposalEvent(proposal=ProposalView.of_found(found)))
+            yield format_event(ProposalEvent(proposal=ProposalView.of_found(found)))
     answered_keys = previous.open_questions.keys() - feed.open_questions.keys()
     unique_proposals = dict.fromkeys(previous.open_questions[key] for key in answered_keys)
     for proposal_id in unique_proposals:
         questions = await channel.proposals.questions(proposal_id, actor)
         if questions is not None:
             views = [QuestionView.model_validate(question) for question in questions]
-            yield sse(QuestionAnswered(proposal_id=proposal_id, questions=views))
+            yield format_event(QuestionAnswered(proposal_id=proposal_id, questions=views))
 
 
 def _find_address(found: VisibleProposal, actor: Actor) -> Address:
-    return Address(NAME, make_address_key(actor, conversation_of(found)))
+    return Address(CHANNEL_NAME, make_address_key(actor, find_conversation_id(found)))

@@ -13,15 +13,15 @@ from pydantic import Field
 from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
 from bot.errors import NodError
-from bot.web.answers import Fault, NotFound
+from bot.web.answers import HttpError, NotFound
 from bot.web.body import Body
-from bot.web.channel import NAME, make_address_key
+from bot.web.channel import CHANNEL_NAME, make_address_key
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView, TriedBody
-from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
+from bot.web.site import Admin, Caller, Site, SiteDep, make_router
 
-router = api_routes("rules", prefix="/api")
+router = make_router("rules", prefix="/api")
 
 _FAULT_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
@@ -82,11 +82,11 @@ async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
     words = f"{body.rule} last {body.days}d"
     if body.before:
         words += f" before {body.before}"
-    address = Address(NAME, make_address_key(actor, "console"))
+    address = Address(CHANNEL_NAME, make_address_key(actor, "console"))
     try:
         trial = await site.channel.admin.try_rule(Command(actor, "approvals", words, address))
     except NodError as error:
-        raise Fault(422, error.message) from None
+        raise HttpError(422, error.message) from None
     return TriedBody.model_validate(trial)
 
 
@@ -149,8 +149,8 @@ async def _run_command(
     site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
     """Run a slash command, ``/approvals`` by default. Raises Fault if it is refused or invalid."""
-    address = Address(NAME, make_address_key(actor, conversation_id))
+    address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     reply = await site.submit(Command(actor, name, words, address))
     if reply.answer in _FAULT_STATUS:
-        raise Fault(_FAULT_STATUS[reply.answer], reply.text)
+        raise HttpError(_FAULT_STATUS[reply.answer], reply.text)
     return reply

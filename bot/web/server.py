@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.errors import SettingsError
-from bot.web.answers import Fault, answer_fault
+from bot.web.answers import HttpError, answer_fault
 from bot.web.sign_in.tokens import Unauthenticated
 
 _ACCEPT_BACKLOG = 100  # connections that the loop may open in one step
@@ -247,5 +247,5 @@ def make_metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> R
 
 def make_metrics_server(page: Route, host: str, port: int) -> WebServer:
     """Return a server of this page alone, for a worker, which has no other page."""
-    application = Starlette(routes=[page], exception_handlers={Fault: answer_fault})
+    application = Starlette(routes=[page], exception_handlers={HttpError: answer_fault})
     return WebServer(application, host, port, _MAX_METRICS_CONNECTIONS, setting="NOD_METRICS_PORT")

@@ -8,7 +8,7 @@ A route names a dependency by the type of a parameter:
 - `Streaming`: a function that makes a response of events
 - `Waiting`: a long poll, a request that waits for a change
 
-`api_routes` makes the router of each part of the API.
+`make_router` makes the router of each part of the API.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
 from bot.tools.mcp.base import SignIns
 from bot.tools.tool import Tool
-from bot.web.answers import Fault
+from bot.web.answers import HttpError
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
 from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
@@ -140,7 +140,7 @@ async def _authenticate(
     actor = await site.authenticate(request)
     expected = request.headers.get(_ACCOUNT_HEADER)
     if expected is not None and unquote(expected) != str(actor):
-        raise Fault(409, _OTHER_ACCOUNT_TEXT, account=str(actor))
+        raise HttpError(409, _OTHER_ACCOUNT_TEXT, account=str(actor))
     return actor
 
 
@@ -277,7 +277,7 @@ def _list_parameters(dependant: Any) -> Iterator[str]:
         yield from _list_parameters(dependency)
 
 
-def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIRouter:
+def make_router(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIRouter:
     """Return a router for one part of the API, whose document lists the possible faults.
 
     Operation ids are like ``proposals_press``, for generated clients. ``checks_query``: unknown parameters
@@ -292,7 +292,7 @@ def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIR
     )
 
 
-def event_stream(events: Any) -> dict[str, Any]:
+def make_stream_options(events: Any) -> dict[str, Any]:
     """Return the decorator arguments of a route that streams these ``events``, each as JSON.
 
     ``x-itemSchema`` is the schema of one event, like OpenAPI 3.2's field without ``x-``. The stream itself

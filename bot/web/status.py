@@ -16,16 +16,16 @@ from bot.agent.openai.offers import list_omissions
 from bot.approvals.lookup.settings import list_settings
 from bot.domain.chat import Parts, UsageRow
 from bot.domain.people import AGENTS, Actor
-from bot.errors import NoOneMayDecide, TooManyCalls
+from bot.errors import CallRefused, TooManyCalls
 from bot.tools.tool import Tool
 from bot.web.answers import TooManyRequests
 from bot.web.body import Since
 from bot.web.plots import draw_usage_plots
 from bot.web.schemas.status import ActiveParts, Findings, SettingList, Tools, ToolView, Usages
 from bot.web.sign_in.tokens import Forbidden
-from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
+from bot.web.site import Admin, Caller, Site, SiteDep, make_router
 
-router = api_routes("status", prefix="/api")
+router = make_router("status", prefix="/api")
 
 _MONTH = timedelta(days=30)
 
@@ -72,11 +72,11 @@ async def _list_tools(site: Site, actor: Actor) -> Sequence[Tool]:
     if actor.channel == AGENTS:
         try:
             return await site.tools_of(actor)
-        except NoOneMayDecide as error:
+        except CallRefused as error:
             raise Forbidden(error.message) from None
         except TooManyCalls as error:
             raise TooManyRequests(error.message) from None
-    available = await site.channel.registry.available()
+    available = await site.channel.registry.load_tools()
     return sorted(available, key=lambda tool: (tool.group, tool.name))
 
 

@@ -2,8 +2,8 @@
 
 A stream is an async iterator of blocks, each the text of one event or comment. `make_event_stream` makes a
 response of it. A route reads its events from a listener (``broadcaster.py``) by `read_listener`, and writes
-each with `sse`. In silence it sends `KEEP_ALIVE`. `ConcurrencyLimit` bounds the requests that one person has
-open.
+each with `format_event`. In silence it sends `KEEP_ALIVE`. `ConcurrencyLimit` bounds the requests that one
+person has open.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-def sse(event: BaseModel) -> str:
+def format_event(event: BaseModel) -> str:
     """Return one event: a single ``data:`` line of JSON."""
     return f"data: {event.model_dump_json(by_alias=True)}\n\n"
 

@@ -19,7 +19,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, State, digest
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
-from bot.errors import NoOneMayDecide, ToolError
+from bot.errors import CallRefused, ToolError
 from bot.store.audit.log import Author
 from bot.telemetry import logs
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
@@ -176,7 +176,7 @@ async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: Mak
     assert await nod.gate.run_if_read(paint, red, request) is None
     assert await strict.gate.run_if_read(look, desk, request) is None
     asked_for = replace(paint, kind=kinds.REQUEST, run=None, conclude=lambda _: ToolOutput("approved"))
-    with pytest.raises(NoOneMayDecide, match="no one may decide this here"):
+    with pytest.raises(CallRefused, match="no one may decide this here"):
         await nod.gate.run_if_read(asked_for, red, request)
     assert (nod.world.runs, strict.world.reads) == ([], [])
 
@@ -449,7 +449,7 @@ async def test_a_change_that_waits_for_another_of_the_same_thing_can_still_be_wi
     await nod.press(Verb.APPROVE_ALL, third)
     await hold.reached.wait()
     await nod.database.write(
-        lifecycle.end, await nod.now(second), Author.nod("stop"), nod.clock(), State.CANCELLED, "Ana"
+        lifecycle.end_proposal, await nod.now(second), Author.nod("stop"), nod.clock(), State.CANCELLED, "Ana"
     )
     hold.go.set()
     await nod.idle()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.agent.text_calls import TextCalls
-from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, UserText
+from bot.domain.model import AssistantText, Finished, StopReason, SystemText, Text, ToolResult, UserText
 from bot.domain.proposals import State
 from tests.kit import MakeNod, Nod, says
 from tests.kit.model import Scripted, ScriptedModel, call
@@ -17,7 +17,7 @@ def block(text: str = PAINT) -> str:
     return f"```call\n{text}\n```"
 
 
-async def heard(answer: str, *said: str, size: int = 7, stop: Stop = Stop.FINISHED):
+async def heard(answer: str, *said: str, size: int = 7, stop: StopReason = StopReason.FINISHED):
     """What people are shown and which calls are read, however the text is cut."""
     model = ScriptedModel()
     pieces = tuple(answer[at : at + size] for at in range(0, len(answer), size))
@@ -88,7 +88,7 @@ async def test_a_call_that_stands_in_what_was_said_is_a_quotation(said: str):
 async def test_a_call_needs_no_last_fence_at_the_end_and_one_that_was_cut_counts_for_nothing():
     _, [whole] = await heard(f"```call\n{PAINT}")
     assert (whole.name, whole.refused) == ("paint", "")
-    assert await heard(f"Yes.\n```call\n{PAINT}", stop=Stop.LENGTH) == ("Yes.\n", ())
+    assert await heard(f"Yes.\n```call\n{PAINT}", stop=StopReason.LENGTH) == ("Yes.\n", ())
 
 
 async def test_calls_and_results_are_given_back_as_text():

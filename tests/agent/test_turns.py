@@ -23,7 +23,7 @@ from bot.domain.events import (
     TurnEvent,
 )
 from bot.domain.jobs import Job, Work
-from bot.domain.model import AssistantText, Stop
+from bot.domain.model import AssistantText, StopReason
 from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables.conversations import MessageRow, TurnRow
@@ -374,7 +374,7 @@ async def test_json_that_is_no_call_is_an_answer(nod: Nod) -> None:
 
 
 async def test_an_answer_that_the_provider_cut_says_so_and_its_calls_are_not_used(nod: Nod) -> None:
-    nod.model.will(says("I will paint", call("paint", RED), stop=Stop.FILTERED))
+    nod.model.will(says("I will paint", call("paint", RED), stop=StopReason.FILTERED))
     await nod.say()
     await nod.idle()
     assert "withheld the rest" in nod.chat.shown
@@ -383,7 +383,7 @@ async def test_an_answer_that_the_provider_cut_says_so_and_its_calls_are_not_use
 
 
 async def test_an_answer_that_was_cut_at_its_length_is_continued_once(nod: Nod) -> None:
-    cut = says("I will paint", call("paint", RED), stop=Stop.LENGTH)
+    cut = says("I will paint", call("paint", RED), stop=StopReason.LENGTH)
     nod.model.will(cut, says("it red.", call("paint", RED)))
     await nod.say()
     await nod.idle()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.agent.written_calls import read_written_calls
-from bot.domain.model import Stop, ToolResult, ToolSpec, UserText
+from bot.domain.model import StopReason, ToolResult, ToolSpec, UserText
 from bot.domain.proposals import State
 from tests.kit import Nod, says
 
@@ -165,7 +165,7 @@ async def test_a_model_that_knows_no_other_way_is_told_once_and_then_read(nod: N
 
 
 async def test_half_an_answer_has_no_written_call(nod: Nod) -> None:
-    nod.model.will(says(f"<|python_tag|>{OBJECT}", stop=Stop.FILTERED))
+    nod.model.will(says(f"<|python_tag|>{OBJECT}", stop=StopReason.FILTERED))
     await nod.say("paint it")
     await nod.idle()
     assert await nod.proposals() == []

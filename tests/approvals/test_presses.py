@@ -215,7 +215,9 @@ async def test_a_press_looks_up_once_who_each_person_is(make_nod: MakeNod) -> No
             looked_up.append(next(iter(given)))
 
     event.listen(nod.database.engine, "before_cursor_execute", note)
-    decided = await nod.assistant.presses.take(Press(BEN, Verb.APPROVE, p.id, round=p.round, digest=p.digest))
+    decided = await nod.assistant.presses.handle_press(
+        Press(BEN, Verb.APPROVE, p.id, round=p.round, digest=p.digest)
+    )
     event.remove(nod.database.engine, "before_cursor_execute", note)
     assert decided.reply.answer is Answer.ACCEPTED
     assert looked_up == [str(BEN), str(ANA)]

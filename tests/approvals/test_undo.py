@@ -148,7 +148,7 @@ async def test_what_cannot_be_read_is_claimed_by_no_one_and_the_run_stands(nod: 
     done = await nod.done("dial", level="unreadable")
     assert (done.state, done.read_again) == (State.SUCCEEDED, ())
     nod.values["level"] = "endless"
-    available = await nod.gate.registry.available()
+    available = await nod.gate.registry.load_tools()
     found = await collect_after_run(available, available.get("dial"), done, ToolOutput(""), seconds=0.01)
     assert "read_again" not in found
 
@@ -235,7 +235,7 @@ async def test_the_agent_is_told_by_a_note_and_has_no_tool_for_it(nod: Workshop)
         "[Nod] Undone by Ana, so it no longer holds: Change priority of issue #3 “Dark mode for the settings "
         "page”. What was done for that: Change priority of issue #3 “Dark mode for the settings page”."
     )
-    offered = (await nod.gate.registry.available()).offered_only.tools
+    offered = (await nod.gate.registry.load_tools()).offered_only.tools
     assert not {"take_back_comment", "file_restore"} & offered.keys()
 
 

@@ -57,7 +57,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "slack.split_plain": lambda text: slack.split_plain(text, 3000),
     "slack.split": slack.split,
     "slack.one_line": slack.one_line,
-    "slack.literal": slack.literal,
+    "slack.literal": slack.escape_line,
     "slack.with_mentions": lambda text: slack.with_mentions(text, "T1"),
     "slack.block": lambda text: str(blocks.markdown(text)),
     "slack.mentioned_users": marks.list_mentioned_users,

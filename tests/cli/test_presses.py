@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.shared import operator
+from bot.cli.shared import get_shell_actor
 from tests.cli.conftest import Shell
 from tests.cli.test_commands import asked  # noqa: F401 - a database with two proposals in it
 
@@ -130,7 +130,7 @@ def test_who_sits_at_the_shell_is_what_the_system_says_not_the_environment(
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "mallory")
-    assert operator().key == pwd.getpwuid(os.getuid()).pw_name
+    assert get_shell_actor().key == pwd.getpwuid(os.getuid()).pw_name
 
 
 def test_someone_who_is_away_names_who_decides_and_comes_back(shell: Shell, first: str):

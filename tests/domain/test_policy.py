@@ -10,7 +10,7 @@ from bot.domain import kinds
 from bot.domain.conditions import Condition
 from bot.domain.people import Actor, Membership, Person, Role
 from bot.domain.plans import Approver
-from bot.domain.policy import Judgement, Policy, same_chat, terms
+from bot.domain.policy import Judgement, Policy, make_terms, same_chat
 from bot.domain.proposals import Deciders, Level, ProposalKind, Risk
 from bot.domain.rules import (
     CallFacts,
@@ -214,7 +214,7 @@ def test_an_escalation_is_due_after_its_time() -> None:
     escalation = Escalation(timedelta(hours=4), "chat:leads")
     policy = Policy(book=book((Subject.ESCALATE, "*", "*", escalation)))
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    made = terms(policy.judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)), now)
+    made = make_terms(policy.judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)), now)
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
 
 
@@ -231,7 +231,7 @@ def test_an_undo_rule_whose_condition_is_unknown_counts_where_it_is_stricter() -
 def test_the_terms_say_for_how_many_seconds_it_can_be_undone() -> None:
     verdict = Policy().judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA))
     for length, seconds in ((timedelta(minutes=5), 300), (None, None)):
-        assert terms(replace(verdict, undo=length), NOW)["undo_seconds"] == seconds
+        assert make_terms(replace(verdict, undo=length), NOW)["undo_seconds"] == seconds
 
 
 def test_a_role_that_a_rule_gives_counts_in_its_own_workspace_unless_it_says_everywhere() -> None:

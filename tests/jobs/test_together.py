@@ -28,10 +28,10 @@ from bot.domain.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEnded,
     TurnEvent,
     TurnFailed,
-    Waited,
 )
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
@@ -385,7 +385,7 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     cluster.others.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
     events: list[TurnEvent] = [
         AnswerBegun("k1"),
-        Waited("The model is busy."),
+        TurnDelayed("The model is busy."),
         TextDelta("a"),
         ThoughtDelta("Hm."),
         TextRestarted(),
@@ -491,7 +491,7 @@ async def sent(app: App, question: Proposal) -> None:
 
 
 async def _knows(app: App, question: Proposal) -> bool:
-    return question.tool_name in (await app.registry.available()).tools
+    return question.tool_name in (await app.registry.load_tools()).tools
 
 
 async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods: Processes) -> None:

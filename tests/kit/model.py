@@ -11,7 +11,7 @@ from bot.domain.model import (
     Entry,
     Finished,
     Part,
-    Stop,
+    StopReason,
     Text,
     ToolCall,
     ToolResult,
@@ -28,7 +28,7 @@ class Scripted:
 
     pieces: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
-    stop: Stop = Stop.FINISHED
+    stop: StopReason = StopReason.FINISHED
     fault: Exception | None = None
     hold: Hold | None = None  # before the first piece
 
@@ -39,7 +39,9 @@ def call(name: str, arguments: Mapping[str, Any] | str | None = None, /, **named
     return ToolCall(f"call_{next(_call_ids)}", name, text)
 
 
-def says(text: str, *calls: ToolCall, stop: Stop = Stop.FINISHED, hold: Hold | None = None) -> Scripted:
+def says(
+    text: str, *calls: ToolCall, stop: StopReason = StopReason.FINISHED, hold: Hold | None = None
+) -> Scripted:
     """The text comes in two pieces, as streams do."""
     half = len(text) // 2
     return Scripted(tuple(p for p in (text[:half], text[half:]) if p), calls, stop, hold=hold)

@@ -13,7 +13,7 @@ from bot.approvals import lifecycle
 from bot.approvals.lookup import past
 from bot.domain.chat import Address, Parts
 from bot.domain.people import SHELL
-from bot.domain.proposals import PageEnd, State
+from bot.domain.proposals import PageCursor, State
 from bot.domain.record import AuditFilter
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
@@ -33,7 +33,7 @@ from bot.store import (
 )
 from bot.store.audit import verification
 from bot.store.database import Database
-from bot.store.proposals import Reach
+from bot.store.proposals import SearchScope
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.proposals import TIMED_ACTIONS, ProposalRow
 from bot.store.tables.record import AuditRow
@@ -68,8 +68,8 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
     await nod.say("and now?")
     await nod.idle()
     for reach in (
-        Reach(frozenset(), everything=True),
-        Reach(frozenset({str(ANA), str(BEN)}), everything=False),
+        SearchScope(frozenset(), everything=True),
+        SearchScope(frozenset({str(ANA), str(BEN)}), everything=False),
     ):
         await nod.database.read(proposals.list_within_reach, reach, [State.PROPOSED, State.FAILED])
     await nod.tick()
@@ -89,10 +89,10 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     asked.texts.clear()
     month = nod.clock() - timedelta(days=30)
     rule = Rule(0, Subject.POLICY, str(ROOM), "paint", Mode.NEVER)
-    policies, tools = nod.gate.policies, await nod.gate.registry.available()
+    policies, tools = nod.gate.policies, await nod.gate.registry.load_tools()
     for accounts in (None, frozenset({str(ANA)})):
         await nod.database.read(record.count_insights, month, accounts, UTC)
-    await nod.database.read(past.try_rule, policies, rule, month, PageEnd(nod.clock(), p.id))
+    await nod.database.read(past.try_rule, policies, rule, month, PageCursor(nod.clock(), p.id))
     await nod.database.read(suggestions.find_suggestions, policies, tools, nod.clock())
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
     texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few

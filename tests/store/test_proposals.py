@@ -83,26 +83,26 @@ def test_every_field_comes_back_as_it_was(rows: Rows) -> None:
 def test_a_move_that_is_not_in_the_table_is_refused(rows: Rows, before: State, after: State) -> None:
     [p] = rows.propose(state=before)
     with pytest.raises(ValueError, match="is not a move"):
-        rows.database.write_now(transitions.move, p, NOD, rows.clock(), after)
+        rows.database.write_now(transitions.change_proposal, p, NOD, rows.clock(), after)
     assert rows.now(p) == p
 
 
 @pytest.mark.parametrize(("before", "after"), [(a, b) for a in State for b in sorted(TRANSITIONS[a])])
 def test_a_move_from_what_is_no_longer_there_changes_nothing(rows: Rows, before: State, after: State) -> None:
     [p] = rows.propose(state=before)
-    moved = rows.database.write_now(transitions.move, p, NOD, rows.clock(), after)
+    moved = rows.database.write_now(transitions.change_proposal, p, NOD, rows.clock(), after)
     assert moved is not None
     assert (moved.state, moved.version, rows.now(p)) == (after, 2, moved)
-    assert rows.database.write_now(transitions.move, p, NOD, rows.clock(), after) is None
+    assert rows.database.write_now(transitions.change_proposal, p, NOD, rows.clock(), after) is None
     assert rows.now(p) == moved
 
 
 def test_a_change_without_a_move_counts_a_version_and_is_guarded_by_it(rows: Rows) -> None:
     [p] = rows.propose()
-    voted = rows.database.write_now(transitions.move, p, NOD, rows.clock(), reason="first")
+    voted = rows.database.write_now(transitions.change_proposal, p, NOD, rows.clock(), reason="first")
     assert voted is not None
     assert (voted.version, voted.state) == (2, State.PROPOSED)
-    assert rows.database.write_now(transitions.move, p, NOD, rows.clock(), reason="second") is None
+    assert rows.database.write_now(transitions.change_proposal, p, NOD, rows.clock(), reason="second") is None
     assert rows.now(p).reason == "first"
 
 

@@ -39,7 +39,7 @@ def test_an_older_snapshot_that_ends_last_does_not_bring_old_rules_back(
         assert database.read_now(policies.load).book.has_forbid_rule
         changed.set()
         assert not older.result(20)  # a snapshot is one moment
-    assert policies.last_read.book.has_forbid_rule
+    assert policies.latest_policy.book.has_forbid_rule
 
 
 def test_rules_that_are_not_committed_are_not_held(
@@ -52,7 +52,7 @@ def test_rules_that_are_not_committed_are_not_held(
 
     with pytest.raises(RuntimeError):
         database.write_now(add_and_break)
-    assert not policies.last_read.book.has_forbid_rule
+    assert not policies.latest_policy.book.has_forbid_rule
     database.write_now(
         rules.set_rule, Rule(0, Subject.POLICY, EVERYWHERE, "paint", Mode.ALWAYS), ADA, clock()
     )

@@ -133,9 +133,9 @@ def test_a_value_that_was_copied_to_another_row_is_not_read_there(database: Data
 def test_a_workspace_is_off_by_the_token_that_is_encrypted_there(database: Database):
     give(database, key())
     database.write_now(slack.save_workspace, installed())
-    database.write_now(slack.mark_off, "T1", "xoxb-another", "gone", NOW)
+    database.write_now(slack.end_installation, "T1", "xoxb-another", "gone", NOW)
     assert database.read_now(slack.find_workspace, "T1") is not None
-    database.write_now(slack.mark_off, "T1", "xoxb-marked-4711", "gone", NOW)
+    database.write_now(slack.end_installation, "T1", "xoxb-marked-4711", "gone", NOW)
     assert database.read_now(slack.find_workspace, "T1") is None
 
 

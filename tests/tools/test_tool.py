@@ -436,7 +436,7 @@ async def test_without_a_preview_every_value_that_runs_is_shown_defaults_too():
 
 
 async def test_a_shelf_names_what_there_is_when_a_tool_is_unknown():
-    available = await Registry([shelf_of(pack)]).available()
+    available = await Registry([shelf_of(pack)]).load_tools()
     assert available.get("pack") is pack
     assert list(available) == [pack]
     with pytest.raises(UnknownTool, match=r"'unpack'.*There are: pack"):
@@ -447,7 +447,7 @@ async def test_of_two_tools_of_one_name_the_first_is_there_and_the_log_says_whic
     registry = Registry([shelf_of(pack), shelf_of(replace(pack, version="2"), name="theirs")])
     with capture_logs() as logs:
         for _ in range(2):
-            assert list(await registry.available()) == [pack]
+            assert list(await registry.load_tools()) == [pack]
     [line] = logs
     assert (line["tool"], line["left_out_of"], "rename" in line["event"]) == ("pack", "theirs", True)
 
@@ -498,8 +498,8 @@ async def test_a_toolset_may_be_told_for_whom_it_is_asked(hint: Any):
         tools.__annotations__["there"] = hint
 
     registry = Registry([OwnTools([Source("theirs", (Telling(),))]), FixedToolset("fixed", ())])
-    await registry.available(CONTEXT)
-    await registry.available()
+    await registry.load_tools(CONTEXT)
+    await registry.load_tools()
     assert seen == [CONTEXT, None]
 
 
@@ -522,9 +522,9 @@ async def test_a_toolset_is_asked_again_for_every_shelf():
 
     growing = Growing()
     registry = Registry([growing])
-    assert list(await registry.available()) == []
+    assert list(await registry.load_tools()) == []
     growing.have = [pack]
-    assert list(await registry.available()) == [pack]
+    assert list(await registry.load_tools()) == [pack]
 
 
 def test_limits_in_annotations_reach_the_schema_and_the_check():

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolCall, ToolSpec
 
 Step = Part | asyncio.Event | Exception
 _ids = itertools.count(1)
@@ -15,13 +15,13 @@ _ids = itertools.count(1)
 
 def say(*texts: str) -> list[Step]:
     """An answer that is only text."""
-    return [*map(Text, texts), Finished(Stop.FINISHED)]
+    return [*map(Text, texts), Finished(StopReason.FINISHED)]
 
 
 def ask(*calls: tuple[str, dict[str, Any]], text: str = "") -> list[Step]:
     """An answer that ends in tool calls."""
     made = tuple(ToolCall(f"call-{next(_ids)}", name, json.dumps(arguments)) for name, arguments in calls)
-    return [*([Text(text)] if text else []), Finished(Stop.FINISHED, made)]
+    return [*([Text(text)] if text else []), Finished(StopReason.FINISHED, made)]
 
 
 class ScriptedModel:

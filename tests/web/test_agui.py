@@ -12,7 +12,7 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from sqlmodel import Session
 
-from bot.domain.model import Finished, Stop, Text, Thought, UserText
+from bot.domain.model import Finished, StopReason, Text, Thought, UserText
 from bot.domain.people import Actor
 from bot.errors import ModelCut
 from bot.store import turns
@@ -542,7 +542,7 @@ async def test_ten_runs_of_one_thread_at_the_same_time_are_each_taken_in_once(se
 
 async def test_a_run_that_its_front_end_aborts_is_complete_when_it_comes_back(serve: Serve):
     held = asyncio.Event()
-    half = [Text("One. "), held, Text("Two."), Finished(Stop.FINISHED)]
+    half = [Text("One. "), held, Text("Two."), Finished(StopReason.FINISHED)]
     async with serve(model=ScriptedModel(ask(MILK), half)) as nod:
         page = Page(nod)
         await page.run("keep milk")

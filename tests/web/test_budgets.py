@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.domain.model import Finished, Stop, Text
+from bot.domain.model import Finished, StopReason, Text
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Served
 from tests.web.scripted import ScriptedModel, ask
 
@@ -15,7 +15,7 @@ PRICED: dict[str, Any] = {"NOD_MODEL_PRICE": (0, 1_000_000)}  # 1 USD for each t
 
 
 def costing(amount: int, text: str = "Well.") -> list[Any]:
-    return [Text(text), Finished(Stop.FINISHED, completion_tokens=amount)]
+    return [Text(text), Finished(StopReason.FINISHED, completion_tokens=amount)]
 
 
 async def command(client: httpx.AsyncClient, text: str) -> str:
@@ -68,7 +68,7 @@ async def test_a_budget_warns_then_stops_the_model_and_an_admin_extends_it_acros
 
 async def test_an_approved_change_is_done_though_the_budget_is_used_up(serve: Serve):
     call = ask(("keep", {"text": "milk"}))
-    call[-1] = Finished(Stop.FINISHED, call[-1].calls, completion_tokens=10)  # type: ignore[union-attr]
+    call[-1] = Finished(StopReason.FINISHED, call[-1].calls, completion_tokens=10)  # type: ignore[union-attr]
     model = ScriptedModel(call)
     async with serve(model=model, token=ANA, **PRICED, **ADMIN) as nod, nod.caller(CHIEF) as chief:
         await command(chief, "budget 3 USD a day")
@@ -85,7 +85,7 @@ async def test_one_request_has_its_own_budget(serve: Serve):
     async def steps(number: int) -> ScriptedModel:
         answers = [ask(("read", {})) for _ in range(number)]
         for each in answers:
-            each[-1] = Finished(Stop.FINISHED, each[-1].calls, completion_tokens=2)  # type: ignore[union-attr]
+            each[-1] = Finished(StopReason.FINISHED, each[-1].calls, completion_tokens=2)  # type: ignore[union-attr]
         return ScriptedModel(*answers)
 
     model = await steps(5)

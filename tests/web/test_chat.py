@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from bot.agent.demo.model import DemoModel
-from bot.domain.model import Finished, Stop, Text, Thought, ToolCall
+from bot.domain.model import Finished, StopReason, Text, Thought, ToolCall
 from bot.errors import ModelCut, ModelError
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, TOKENS, Serve
@@ -38,7 +38,9 @@ async def test_an_answer_is_accepted_then_streamed_then_done(serve: Serve):
 async def test_the_first_words_arrive_before_the_next_are_thought_of(serve: Serve):
     go_on = asyncio.Event()
     async with (
-        serve(model=ScriptedModel([Text("Let me "), go_on, Text("see."), Finished(Stop.FINISHED)])) as nod,
+        serve(
+            model=ScriptedModel([Text("Let me "), go_on, Text("see."), Finished(StopReason.FINISHED)])
+        ) as nod,
         nod.chatting("Hi") as stream,
     ):
         assert (await stream.until("delta"))["text"] == "Let me "
@@ -101,7 +103,7 @@ async def test_a_write_becomes_a_proposal_in_the_stream_and_the_turn_waits(serve
 @pytest.mark.parametrize("name", ["keep", "read", "unknown"])
 async def test_half_a_character_in_arguments_does_not_break_the_stream(serve: Serve, name: str):
     broken = ToolCall("c1", name, '{"text": "a\\ud800b\\u0000"}')
-    async with serve(model=ScriptedModel([Finished(Stop.FINISHED, (broken,))], say("I see."))) as nod:
+    async with serve(model=ScriptedModel([Finished(StopReason.FINISHED, (broken,))], say("I see."))) as nod:
         events = await nod.chat("go")
         assert kinds(events) == ["accepted", "tool_call_start", "tool_call_result", "delta", "done"]
         assert events[1]["arguments"] == {"text": "a?b"}
@@ -172,7 +174,9 @@ async def test_two_owners_may_use_the_same_idempotency_key(serve: Serve):
 
 async def test_a_client_that_leaves_in_the_middle_does_not_hurt_the_turn(serve: Serve):
     go_on = asyncio.Event()
-    async with serve(model=ScriptedModel([Text("One "), go_on, Text("two"), Finished(Stop.FINISHED)])) as nod:
+    async with serve(
+        model=ScriptedModel([Text("One "), go_on, Text("two"), Finished(StopReason.FINISHED)])
+    ) as nod:
         async with nod.chatting("Count") as stream:
             conversation_id = (await stream.next())["conversation_id"]
             await stream.until("delta")
@@ -222,7 +226,7 @@ async def test_a_message_that_is_empty_or_too_long_is_refused_in_words(serve: Se
 
 async def test_a_message_that_joins_a_running_turn_is_answered_and_both_streams_end(serve: Serve):
     go_on = asyncio.Event()
-    model = ScriptedModel([Text("First. "), go_on, Finished(Stop.FINISHED)], say("Second."))
+    model = ScriptedModel([Text("First. "), go_on, Finished(StopReason.FINISHED)], say("Second."))
     async with serve(model=model) as nod, nod.chatting("One") as one:
         conversation_id = (await one.next())["conversation_id"]
         await one.until("delta")
@@ -273,7 +277,7 @@ async def test_a_message_that_joined_a_stopped_turn_has_its_stream_ended(serve: 
 
 async def test_a_silent_stream_is_kept_open_by_comments(serve: Serve):
     go_on = asyncio.Event()
-    model = ScriptedModel([go_on, Text("Sorry for the wait."), Finished(Stop.FINISHED)])
+    model = ScriptedModel([go_on, Text("Sorry for the wait."), Finished(StopReason.FINISHED)])
     async with serve(model=model, pace=Pace(keep_alive_seconds=0.1)) as nod, nod.chatting("Hi") as stream:
         await stream.until("accepted")
         assert await stream.raw() == [": still there"]
@@ -341,7 +345,7 @@ async def test_a_stream_whose_reader_left_is_not_written_to(serve: Serve, caplog
     caplog.set_level(logging.WARNING, "asyncio")
     go_on = asyncio.Event()
     many = [Text(f"word {number} ") for number in range(300)]
-    async with serve(model=ScriptedModel([Text("So: "), go_on, *many, Finished(Stop.FINISHED)])) as nod:
+    async with serve(model=ScriptedModel([Text("So: "), go_on, *many, Finished(StopReason.FINISHED)])) as nod:
         reader, writer = await asyncio.open_connection("127.0.0.1", nod.app.web.port)
         body = json.dumps({"message": "Hi"}).encode()
         head = f"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"

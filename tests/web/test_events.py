@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from bot.approvals import decide, lifecycle
 from bot.domain.chat import Press
-from bot.domain.model import Finished, Stop, Text
+from bot.domain.model import Finished, StopReason, Text
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
@@ -146,7 +146,7 @@ async def test_a_quiet_feed_is_kept_open_by_comments(serve: Serve):
 
 
 async def test_a_last_event_id_that_is_not_one_is_refused(serve: Serve):
-    async with serve(model=ScriptedModel([Finished(Stop.FINISHED)])) as nod:
+    async with serve(model=ScriptedModel([Finished(StopReason.FINISHED)])) as nod:
         for bad in ("x", "-1", "9" * 30):
             answer = await nod.client.get("/api/events", headers={"Last-Event-ID": bad})
             assert answer.status_code == 422

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bot.domain.model import Finished, Stop, Text
+from bot.domain.model import Finished, StopReason, Text
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Serve
 from tests.web.scripted import ScriptedModel, ask, say
 
@@ -156,7 +156,7 @@ async def test_usage_is_ones_own_and_for_admins_everyones(serve: Serve):
 
 async def test_cost_is_told_by_person_place_model_and_request(serve: Serve, tmp_path: Path):
     (tmp_path / "prices.txt").write_text("currency EUR\n")
-    used = Finished(Stop.FINISHED, prompt_tokens=40, completion_tokens=2)
+    used = Finished(StopReason.FINISHED, prompt_tokens=40, completion_tokens=2)
     model = ScriptedModel([Text("Hello."), used], [Text("And again."), used], [Text("Hello, Ben."), used])
     cost = (40 * 5 + 2 * 100) / 1_000_000
     prices = {"NOD_PRICES": tmp_path / "prices.txt", "NOD_MODEL_PRICE": (5, 100)}
@@ -258,7 +258,7 @@ async def test_a_tool_that_a_models_server_refuses_is_listed_with_its_reason_unt
     async with serve(token=CHIEF, **ADMIN) as nod:
         models, (keep, *others) = (
             nod.app.site.models,
-            [tool.spec for tool in await nod.app.registry.available() if tool.name in ("keep", "read")],
+            [tool.spec for tool in await nod.app.registry.load_tools() if tool.name in ("keep", "read")],
         )
         models.note_refused(models.default, {keep.name: "array schema missing items"}, [keep, *others])
         tools = {tool["name"]: tool for tool in (await nod.client.get("/api/tools")).json()["tools"]}

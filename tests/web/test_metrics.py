@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bot import __version__
 from bot.app import build
-from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolSpec
+from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings
 from bot.web.server import make_metrics_route, make_metrics_server
@@ -105,7 +105,7 @@ async def test_its_token_opens_nothing_else_and_no_other_token_opens_it(serve: S
 
 
 async def test_what_happened_is_in_the_figures(serve: Serve):
-    done = Finished(Stop.FINISHED, prompt_tokens=40, completion_tokens=2)
+    done = Finished(StopReason.FINISHED, prompt_tokens=40, completion_tokens=2)
     model = ScriptedModel(ask(("keep", {"text": "a"}), ("keep", {"text": "b"})), [Text("Both."), done])
     async with serve(model=model, NOD_MODEL_PRICE=(5, 100), **WATCHED) as nod:
         first, second = await nod.proposed("keep two")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agent.demo.words import read_issues
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import FROM_FILE, OUTSIDE
+from bot.domain.outcomes import FROM_FILE, OUTSIDE_WARNING
 
 TRACKER_READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
 """The tools that read the issue tracker."""
@@ -59,12 +59,12 @@ class DemoConversation:
     @property
     def notes(self) -> list[str]:
         """The notes of Nod itself, such as the ends of earlier proposals."""
-        return [entry.text for entry in self.messages if entry.text.startswith(NOTE)]
+        return [entry.text for entry in self.messages if entry.text.startswith(NOTE_PREFIX)]
 
     @property
     def requests(self) -> list[UserText]:
         """The messages of people."""
-        return [entry for entry in self.messages if not entry.text.startswith(NOTE)]
+        return [entry for entry in self.messages if not entry.text.startswith(NOTE_PREFIX)]
 
     @property
     def last_issue(self) -> int | None:
@@ -144,7 +144,7 @@ def _find_issue_numbers(entry: Entry) -> set[int]:
     """Return the numbers of the issues that an entry is about."""
     match entry:
         case ToolResult(text=marked_text):
-            text = marked_text.replace(OUTSIDE, "")  # the mark of a text that comes from outside
+            text = marked_text.replace(OUTSIDE_WARNING, "")  # the mark of a text that comes from outside
             _, _, result = text.partition(_RESULT_LABEL)  # only calls that were approved have the label
             return {int(issue["number"]) for issue in read_issues(result or text)}
         case AssistantText(text, calls):

@@ -24,7 +24,7 @@ from bot.agent.demo.conversation import (
     make_calls,
 )
 from bot.agent.demo.sentences import HELP, Talk, Wish, read_message
-from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolCall, ToolSpec
 from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+")
@@ -46,7 +46,7 @@ class DemoModel:
         for word in _WORD.findall(text):
             yield Text(word)
             await asyncio.sleep(self._pace)
-        yield Finished(Stop.FINISHED, calls)
+        yield Finished(StopReason.FINISHED, calls)
 
     async def close(self) -> None:
         """Do nothing: this model has no connection to close."""

@@ -21,7 +21,7 @@ from bot.agent.demo.conversation import (
     make_calls,
 )
 from bot.agent.demo.sentences import MAX_MESSAGE_CHARS
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
 REQUEST = "Have one teammate survey the open issues and another reorganise them; plan first"
@@ -86,7 +86,7 @@ def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | 
             return _tell_started(finished), ()
         return None
     messages = [entry.text for entry in from_last_answer if isinstance(entry, UserText)]
-    requests = [text for text in messages if not text.startswith(NOTE)]
+    requests = [text for text in messages if not text.startswith(NOTE_PREFIX)]
     request = requests[-1][:MAX_MESSAGE_CHARS] if requests else ""
     if "spawn_teammate" not in offered or not _ASKS_FOR_TEAM.search(request):
         return None

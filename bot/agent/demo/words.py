@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bot.domain.outcomes import OUTSIDE
+from bot.domain.outcomes import OUTSIDE_WARNING
 
 _FIELDS = ("title", "body", "assignee", "priority", "labels", "state")  # the fields of an issue
 
@@ -142,7 +142,7 @@ def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
-    output = details.replace(OUTSIDE, "").partition("Result:")[2]  # the tool's own result
+    output = details.replace(OUTSIDE_WARNING, "").partition("Result:")[2]  # the tool's own result
     data, edit_text = _decode_result(output)
     if edit_text:  # the call did not run with all of these arguments, so only its issue is named
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}

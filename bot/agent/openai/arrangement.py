@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 
 _ID_LETTERS = string.digits + string.ascii_letters
 _ID_CHARS = 9  # the length that Mistral's servers and templates want
 _BRIDGE_TEXT = "Understood."  # put between a tool's result and a person's message, as the model's words
-_BEGINNING_LEFT_OUT_TEXT = f"{NOTE} The beginning of this conversation is left out."
-_CONTINUE_TEXT = f"{NOTE} Continue."
-_EMPTY_TEXT = f"{NOTE} (A message without words.)"
+_BEGINNING_LEFT_OUT_TEXT = f"{NOTE_PREFIX} The beginning of this conversation is left out."
+_CONTINUE_TEXT = f"{NOTE_PREFIX} Continue."
+_EMPTY_TEXT = f"{NOTE_PREFIX} (A message without words.)"
 _NO_OUTPUT_TEXT = "no output"
 _NO_RESULT_TEXT = "ERROR: no result was kept for this call."
 

@@ -15,7 +15,7 @@ import aiohttp
 import openai
 
 from bot.agent.openai.answers.refusals import Refusal, RefusalCause, read_refusal
-from bot.agent.openai.refused_parts import words_of
+from bot.agent.openai.refused_parts import find_error_text
 from bot.domain.named_models import NamedModel
 from bot.domain.times import format_span
 from bot.errors import ModelCut, ModelError, ModelTooLong
@@ -40,7 +40,7 @@ _RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
 """The wait as Google sends it: https://cloud.google.com/apis/design/errors#error_details."""
 _CONTINUE_TEXT = "Send “continue” once that is fixed."
 _NOT_UNDERSTOOD_TEXT = "The model's server gave an answer Nod does not understand"
-STRANGE_TEXT = f"{_NOT_UNDERSTOOD_TEXT}. Check OPENAI_BASE_URL."
+BAD_ANSWER_TEXT = f"{_NOT_UNDERSTOOD_TEXT}. Check OPENAI_BASE_URL."
 PAGE_TEXT = "The model's server answered with a web page. Check OPENAI_BASE_URL."
 
 # with status 403: a pattern of messages about what the key may do. A message of at most two words, such as
@@ -125,7 +125,7 @@ def find_wait(error: openai.OpenAIError) -> float | None:
     if when is not None:
         now = _read_date(headers.get("date", "")) or datetime.now(UTC)
         return min(max(0.0, (when - now).total_seconds()), _MAX_WAIT_SECONDS)
-    return _read_wait(words_of(error))
+    return _read_wait(find_error_text(error))
 
 
 def _read_date(text: str) -> datetime | None:
@@ -176,10 +176,10 @@ def explain(error: openai.OpenAIError, model: NamedModel, waited: float) -> Mode
         case openai.APIStatusError():
             refusal = find_refusal(error, model.secret)
             model_error = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, model))
-            model_error.may_be_too_long = refusal.may_be_long
+            model_error.may_be_too_long = refusal.may_be_too_long
             return model_error
         case _:
-            return ModelError(STRANGE_TEXT)
+            return ModelError(BAD_ANSWER_TEXT)
 
 
 def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
@@ -203,11 +203,11 @@ def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
     else:
         reason = refusal.message or "no reason given"
         model_error = ModelError(f"The model's server refused the request: {reason}")
-    model_error.may_be_too_long = refusal.may_be_long and not has_output
+    model_error.may_be_too_long = refusal.may_be_too_long and not has_output
     return model_error
 
 
-def explain_stray_text(refusal: Refusal) -> ModelError:
+def explain_plain_text(refusal: Refusal) -> ModelError:
     """Put into words an answer that is only a text without a known meaning."""
     return ModelError(f"{_NOT_UNDERSTOOD_TEXT}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
@@ -255,13 +255,13 @@ def _find_remedy(status: int, refusal: Refusal, model: NamedModel) -> str:
             return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_CONTINUE_TEXT}"
         if not refusal.message or refusal.is_about(_ABOUT_MODEL):
             unknown = f"The model's server does not know the model {model.model}."
-            return f"{unknown} Please check {model.setting}. {_CONTINUE_TEXT}"
+            return f"{unknown} Please check {model.setting_to_correct}. {_CONTINUE_TEXT}"
         return ""
     return ""
 
 
 def _tools_setting(model: NamedModel) -> str:
-    if model.setting == "NOD_MODEL":
+    if model.setting_to_correct == "NOD_MODEL":
         return "NOD_MODEL_TOOLS=text"
     # a further model has its settings in the file that NOD_MODELS names
     return 'tools = "text"'

@@ -26,18 +26,18 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from bot.agent.openai.answers.answer import RefusedError, StreamedAnswer
-from bot.agent.openai.answers.calls import name_calls
+from bot.agent.openai.answers.calls import resolve_tool_names
 from bot.agent.openai.answers.chat import ChatAnswer
 from bot.agent.openai.answers.events import MAX_OBJECT_BYTES, Event, EventTooLongError, split_events
 from bot.agent.openai.answers.refusals import RefusalCause, find_error, read_refusal
 from bot.agent.openai.answers.responses import ResponsesAnswer
 from bot.agent.openai.chat import chat_body
 from bot.agent.openai.errors import (
+    BAD_ANSWER_TEXT,
     PAGE_TEXT,
-    STRANGE_TEXT,
     explain,
+    explain_plain_text,
     explain_refusal,
-    explain_stray_text,
     find_refusal,
     find_wait,
     is_timeout,
@@ -212,13 +212,13 @@ class OpenAIModel:
                     raise ModelCut from None
             except _SHAPE_ERRORS as error:
                 log.error("the model's server answered in another shape", exc_info=error)
-                raise ModelError(STRANGE_TEXT) from None
+                raise ModelError(BAD_ANSWER_TEXT) from None
         if not answer.is_usable:
             raise ModelCut
         for part in answer.flush():
             yield part
         finished = answer.make_finished()
-        calls = name_calls(finished.calls, {offer.name for offer in offers.all})
+        calls = resolve_tool_names(finished.calls, {offer.name for offer in offers.all})
         yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
     def _read_event(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
@@ -243,7 +243,7 @@ class OpenAIModel:
         except RefusedError as refused:
             refusal = read_refusal(refused.error, secret=self._settings.secret)
             if event.is_stray and refusal.cause is RefusalCause.UNKNOWN:
-                raise explain_stray_text(refusal) from None
+                raise explain_plain_text(refusal) from None
             raise explain_refusal(refusal, has_output=answer.has_output) from None
 
     async def _open_stream(
@@ -363,7 +363,7 @@ class OpenAIModel:
                 stream_cls=openai.AsyncStream[ChatCompletionChunk],
             )
         except aiohttp.ClientError:  # the server speaks no HTTP, which the library does not turn into its own
-            raise ModelError(STRANGE_TEXT) from None
+            raise ModelError(BAD_ANSWER_TEXT) from None
         except UnicodeEncodeError:  # of a lone surrogate in the history, or a letter in the key
             if not self._key.isascii():
                 raise ModelError(
@@ -475,11 +475,11 @@ def _split_objects(content: str, field: str) -> Iterator[Event]:
         if len(lines) > 1:
             yield from map(Event, lines)
             return
-        raise ModelError(STRANGE_TEXT) from None
+        raise ModelError(BAD_ANSWER_TEXT) from None
     inner = answer.get("data") if isinstance(answer, dict) else None
     is_answer = isinstance(answer, dict) and (answer.get(field) or isinstance(inner, dict))
     if not is_answer and find_error(answer) is None:
-        raise ModelError(STRANGE_TEXT)
+        raise ModelError(BAD_ANSWER_TEXT)
     yield Event(content)
     yield Event("[DONE]")  # so that the parser takes the answer as complete
 

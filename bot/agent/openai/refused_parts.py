@@ -77,7 +77,7 @@ _MISSING_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.
 """Complaints about a call without the signature of its model."""
 
 
-def words_of(error: openai.APIStatusError) -> str:
+def find_error_text(error: openai.APIStatusError) -> str:
     """Return a server's full message and its answer's body, without backslashes before quotation marks."""
     try:
         body = json.dumps(error.body, ensure_ascii=False, default=str)

@@ -22,13 +22,13 @@ from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
     REFUSAL_STATUSES,
     blames_tool,
+    find_error_text,
     find_tools,
     rejects_reasoning,
     wants_reasoning_back,
     wants_signature,
-    words_of,
 )
-from bot.agent.transcript import NOTE
+from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, LeftOut, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.text import name_some
@@ -56,10 +56,12 @@ _WORD = re.compile(r"[^\W_]{3,}")
 # notes for the model on the tools that it is not given
 _MAX_LISTED_CHARS = 4_000  # the most characters of these tools' names
 _MORE_TEXT = (
-    f"{NOTE} There are more tools than this model takes at the same time. You don't have these now: {{}}. "
-    "To get one, write its full name; then you have it in your next answer."
+    f"{NOTE_PREFIX} There are more tools than this model takes at the same time. "
+    "You don't have these now: {}. To get one, write its full name; then you have it in your next answer."
 )
-_REFUSED_TEXT = f"{NOTE} The server of this model refuses these tools, so they can't be used now: {{}}."
+_REFUSED_TEXT = (
+    f"{NOTE_PREFIX} The server of this model refuses these tools, so they can't be used now: {{}}."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class RequestWriter:
         """
         if not _may_refuse_part(error):
             return None
-        error_text = words_of(error)
+        error_text = find_error_text(error)
         if wants_reasoning_back(error_text) and not self._needs_reasoning:
             log.info("a model wants each answer back with what was thought", model=self.settings.name)
             self._needs_reasoning = True
@@ -154,7 +156,7 @@ class RequestWriter:
 
     def blames_unnamed_tool(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Tell if the words of a refusal are about a tool, but don't say which."""
-        return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
+        return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(find_error_text(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
         """Send these tools in their plainest form from now on.

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from bot.domain.model import ToolCall, ToolResult
-from bot.domain.outcomes import OUTSIDE
+from bot.domain.outcomes import OUTSIDE_WARNING
 
 Json = dict[str, Any]
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 def format_tool_result(result: ToolResult) -> str:
     """Return the text of a result, marked as data from outside unless Nod wrote it."""
     if result.outside:
-        return f"{OUTSIDE}\n{result.text}"
+        return f"{OUTSIDE_WARNING}\n{result.text}"
     return result.text
 
 

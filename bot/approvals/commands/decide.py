@@ -64,7 +64,7 @@ class DecideCommands:
         ]
 
     async def _list(self, command: Command, _: str) -> str:
-        waiting = await self._groups.read(self._list_waiting, command.actor)
+        waiting = await self._groups.read_with_members(self._list_waiting, command.actor)
         text = format_titled_list("Waiting for a decision", waiting, self._clock())
         return text or "Nothing is waiting for a decision."
 
@@ -82,7 +82,7 @@ class DecideCommands:
     async def _show(self, command: Command, prefix: str) -> CommandReply:
         proposal = await self._find(command, prefix)
         now = self._clock()
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
         card = card_of(proposal, await self._database.read(available.schema_of, proposal))
         head = [
             f"`{proposal.id}` {card.outcome} {card.again}".strip(),
@@ -161,7 +161,7 @@ async def find_visible(groups: Groups, policies: Policies, actor: Actor, prefix:
     visible = [
         proposal
         for proposal in matching
-        if await groups.read(rights.may_see_proposal, policies, proposal, actor)
+        if await groups.read_with_members(rights.may_see_proposal, policies, proposal, actor)
     ]
     if not visible:
         raise CommandError(f"There is no proposal {prefix[:40]}.")
@@ -185,14 +185,17 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
 
 
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
-    """Return the accounts and places that a row of the audit log (`verification.find_rows`) names."""
+    """Return the accounts and places that a row of the audit log names.
+
+    The row is one of `verification.find_rows_and_count`.
+    """
     columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
     written = find_accounts_in(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
     return [*columns, *written]
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """Return one row of the audit log (`verification.find_rows`) as a line of text.
+    """Return one row of the audit log (`verification.find_rows_and_count`) as a line of text.
 
     A row is about a proposal, or about another thing, which its column ``thing`` names. ``private``: the
     row's place is a chat with one person.

@@ -58,7 +58,7 @@ class EveryoneCommands:
         return f"{outcome} Your next message starts a new conversation; {still_open} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
-        to_decide, asked_for = await self._groups.read(self._list_open, command)
+        to_decide, asked_for = await self._groups.read_with_members(self._list_open, command)
         now = self._clock()
         parts = [
             format_titled_list("Waiting for you to decide", to_decide, now),
@@ -73,7 +73,7 @@ class EveryoneCommands:
 
     def _list_open(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
         """Return the open proposals that this person may decide, and the open proposals they asked for."""
-        reach = rights.make_reach(session, self._policies, command.actor)
+        reach = rights.make_search_scope(session, self._policies, command.actor)
         person = people.load_person(session, command.actor)
         to_decide: list[Proposal] = []
         asked_for: list[Proposal] = []

@@ -259,7 +259,7 @@ class RuleCommands:
     @property
     def _zone(self) -> tzinfo:
         """The team's time zone, by the rules as they were last read."""
-        return self._policies.last_read.book.zone
+        return self._policies.latest_policy.book.zone
 
     def _local_now(self) -> datetime:
         """Return the time in the team's time zone."""
@@ -276,7 +276,7 @@ class RuleCommands:
 
     async def _set_rule(self, new_rule: Rule, command: Command) -> CommandReply:
         """Check and store a rule. The reply describes its consequences, in one sentence each."""
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
         tools = [tool for tool in available if new_rule.is_about(tool.name)]
 
         # the checks, then the rule is stored with its number
@@ -305,7 +305,7 @@ class RuleCommands:
             groups = filter(is_group, re.split(r"[\s,]+", stored_rule.words))
             for name, why in (await self._groups.ask(groups)).items():
                 text += f" Nod can't see who is in {name}. {why}"
-        text += await self._groups.read(self._describe_other_rules, stored_rule, tools)
+        text += await self._groups.read_with_members(self._describe_other_rules, stored_rule, tools)
         for place in stored_rule.posts_at:
             why = await self._find_posting_fault(Address.parse(place))
             if why:
@@ -320,7 +320,7 @@ class RuleCommands:
         """
         if tools or rule.is_pattern or await self._database.read(proposals.was_called, rule.pattern):
             return
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
         near = difflib.get_close_matches(rule.pattern, available.tools, 1, 0.5)
         hint = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
         raise CommandError(
@@ -452,7 +452,7 @@ class RuleCommands:
         name, rest = first_word(text)
         now = self._clock()
         try:
-            available = await self._registry.available()
+            available = await self._registry.load_tools()
             tool = available.get(name)
             given_arguments, rest = _split_object(rest)
             who, where = parse_as_and_in(rest, command)
@@ -476,7 +476,7 @@ class RuleCommands:
             # without a conversation, no person has written any address in the arguments
             return explain(policy.judge(raise_risk_by_addresses(call, tool, policy)), who.label)
 
-        return await self._put_names_in(await self._groups.read(judge))
+        return await self._put_names_in(await self._groups.read_with_members(judge))
 
     async def _try(self, command: Command, text: str) -> str:
         """Try a rule on past proposals, without setting it, and describe the result."""
@@ -678,7 +678,9 @@ class RuleCommands:
                 return await self._database.read(verification.describe_intact)
             return "\n".join(f"- {fault}" for fault in faults)
         audit_filter = await self._parse_audit_filter(text)
-        rows, total = await self._database.read(verification.find_rows, audit_filter, _MAX_AUDIT_ROWS)
+        rows, total = await self._database.read(
+            verification.find_rows_and_count, audit_filter, _MAX_AUDIT_ROWS
+        )
         mentioned: set[str] = set()
         for row in rows:
             mentioned.update(list_mentioned(row))
@@ -700,7 +702,7 @@ class RuleCommands:
             return AuditFilter(who=str(parse_account(text)))
         if text[:-1].isdigit() and text[-1:] in _TIME_UNITS:
             return AuditFilter(since=self._clock() - timedelta(seconds=parse_seconds(text)))
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
         if text in available.tools:
             return AuditFilter(tool=text)
         prefix = remove_quotes(text).lower()

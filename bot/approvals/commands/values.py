@@ -22,7 +22,7 @@ from bot.domain.conditions import Condition, ConditionError
 from bot.domain.connections import Identity
 from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
-from bot.domain.proposals import Level, PageEnd
+from bot.domain.proposals import Level, PageCursor
 from bot.domain.rules import (
     BY_RISK,
     EVERYWHERE,
@@ -285,7 +285,7 @@ class RuleToTry(NamedTuple):
 
     rule: Rule
     last: timedelta  # the length of the past to judge
-    before: PageEnd | None  # only older proposals are judged; None: the newest are judged first
+    before: PageCursor | None  # only older proposals are judged; None: the newest are judged first
 
 
 def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
@@ -312,7 +312,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
         rule = parse_value(Subject.POLICY, f"{word} {rest}", command, now)
     try:
         last = parse_duration(options.get("last", "30d"))
-        before = PageEnd.parse(options["before"]) if "before" in options else None
+        before = PageCursor.parse(options["before"]) if "before" in options else None
     except ValueError as error:
         raise CommandError(f"{error}.") from None
     if last > _MAX_TRIED_PERIOD:

@@ -35,7 +35,7 @@ def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePar
     lines: list[ActiveLine] = []
     for list_active_of_feature in hooks_of(session).list_active:
         lines += list_active_of_feature(session, now)
-    lines += list_rules(session, _STEPS_PART, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
+    lines += make_rule_lines(session, _STEPS_PART, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
     listed_rules = {line.rule for line in lines if line.rule is not None}
     other_rules = [stored for stored in rules.list_rules(session, zone) if stored.rule.id not in listed_rules]
     lines += _make_lines_by_subject(other_rules)
@@ -47,7 +47,7 @@ def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePar
     return parts
 
 
-def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) -> list[ActiveLine]:
+def make_rule_lines(session: Session, part: str, zone: tzinfo, *subjects: Subject) -> list[ActiveLine]:
     """Return a line for each rule about one of these subjects, in the order of the stored rules.
 
     ``part``: the name of the part to which the lines belong.

@@ -137,7 +137,7 @@ class AdminLookup:
 
     async def list_active(self) -> list[ActivePart]:
         """Return the active parts with their authors. The caller checks for an admin of all of Nod."""
-        zone = self._policies.last_read.book.zone
+        zone = self._policies.latest_policy.book.zone
         return await self._database.read(active.list_active, zone, self._clock())
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
@@ -187,7 +187,7 @@ class AdminLookup:
     async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
-        local_now = now.astimezone(self._policies.last_read.book.zone)
+        local_now = now.astimezone(self._policies.latest_policy.book.zone)
         wanted = parse_rule_to_try(command.text, command, local_now)
         since = now - wanted.last
         return await self._database.read(past.try_rule, self._policies, wanted.rule, since, wanted.before)

@@ -56,8 +56,8 @@ async def read_context(
     None for a person who may not read them; empty if they are no longer stored. ``address``: where the
     person reads them, since a rule may let everyone in a chat decide.
     """
-    available = await registry.available()
-    turn = await groups.read(_read_turn, groups.policies, available, proposal_id, actor, address)
+    available = await registry.load_tools()
+    turn = await groups.read_with_members(_read_turn, groups.policies, available, proposal_id, actor, address)
     if turn is None:
         return None
     if turn.reader is not None and turn.lines:

@@ -15,7 +15,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Transcript, TurnEnd
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import PageEnd
+from bot.domain.proposals import PageCursor
 from bot.domain.teams import TeamStatus
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.database import Database
@@ -53,15 +53,15 @@ class ConversationLookup:
         return conversation is not None and conversation.deleted
 
     async def page(
-        self, channel: str, actor: Actor, limit: int, before: PageEnd | None, words: str = ""
-    ) -> tuple[list[ListedConversation], PageEnd | None]:
+        self, channel: str, actor: Actor, limit: int, before: PageCursor | None, words: str = ""
+    ) -> tuple[list[ListedConversation], PageCursor | None]:
         """Return a page of a person's conversations in a channel, newest first, and its end.
 
         ``before``: the end of the page before, None for the first page. ``words`` filters by title and
         messages. The end is None on the last page.
         """
 
-        def read_page(session: Session) -> tuple[list[ListedConversation], PageEnd | None]:
+        def read_page(session: Session) -> tuple[list[ListedConversation], PageCursor | None]:
             # one more than the page needs tells if there is a next page
             found = conversations.list_conversations_of(
                 session, channel, str(actor), limit + 1, before, words
@@ -69,8 +69,10 @@ class ConversationLookup:
             page = found[:limit]
             page_end = None
             if len(found) > limit:
-                page_end = PageEnd(page[-1].created_at, page[-1].id)
-            counts = conversations.count_open_proposals(session, [conversation.id for conversation in page])
+                page_end = PageCursor(page[-1].created_at, page[-1].id)
+            counts = conversations.count_waiting_proposals(
+                session, [conversation.id for conversation in page]
+            )
             listed = [
                 ListedConversation(conversation, counts.get(conversation.id, 0)) for conversation in page
             ]
@@ -96,7 +98,7 @@ class ConversationLookup:
         self, conversation_id: str, actor: Actor
     ) -> tuple[Transcript | None, list[VisibleProposal]]:
         """Return all lines of a conversation and its proposals that this person may see, in one read."""
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
         def read_all(session: Session) -> tuple[Transcript | None, list[VisibleProposal]]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)

@@ -19,7 +19,7 @@ from sqlmodel import Session
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Level, PageEnd, Risk, State
+from bot.domain.proposals import Level, PageCursor, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
@@ -73,7 +73,7 @@ class TrialOfRule:
     effects: Mapping[Effect, int]  # the number of changes with each effect
     price: Sequence[CorrectedCall]  # the newest corrected calls about which people would not have been asked
     priced: int  # the number of all such calls, also of those that ``price`` leaves out
-    before: PageEnd | None  # the beginning of the next page, if there are older changes
+    before: PageCursor | None  # the beginning of the next page, if there are older changes
     zone: tzinfo  # the team's time zone
 
     @property
@@ -109,7 +109,7 @@ class TrialOfRule:
 
 
 def try_rule(
-    session: Session, policies: Policies, rule: Rule, since: datetime, before: PageEnd | None = None
+    session: Session, policies: Policies, rule: Rule, since: datetime, before: PageCursor | None = None
 ) -> TrialOfRule:
     """Try a rule on the proposals since a time, newest first.
 
@@ -120,12 +120,12 @@ def try_rule(
     changed_policy = current_policy.with_book(with_rule(current_policy.book, rule))
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
-    last: PageEnd | None = None
+    last: PageCursor | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     # the arguments of calls are read only if some rule has conditions on them
     for row in record.list_newest(session, since, before, with_arguments=changed_policy.book.has_conditions):
         rows_read += 1
-        last = PageEnd(row.created_at, row.id)
+        last = PageCursor(row.created_at, row.id)
         if not is_change(row):
             continue
         looked += 1

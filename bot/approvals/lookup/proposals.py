@@ -20,7 +20,7 @@ from bot.domain.cards import Card, card_of, find_accounts_on_card
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import PageEnd, Proposal, ProposalFilter, Sibling, State
+from bot.domain.proposals import PageCursor, Proposal, ProposalFilter, Sibling, State
 from bot.store import (
     agent_calls,
     conversations,
@@ -108,24 +108,24 @@ class ProposalLookup:
 
     async def find(self, proposal_id: str, actor: Actor) -> VisibleProposal | None:
         """Return a proposal; None if it does not exist, or this person may not see it."""
-        available = await self._registry.available()
-        return await self._groups.read(self._find, proposal_id, actor, available)
+        available = await self._registry.load_tools()
+        return await self._groups.read_with_members(self._find, proposal_id, actor, available)
 
     async def request(self, proposal_id: str, actor: Actor) -> VisibleRequest | None:
         """Return a script's request; None if it does not exist, or this person may not see it."""
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
         def read_request(session: Session) -> VisibleRequest | None:
             view = self._find(session, proposal_id, actor, available)
-            if view is None or not view.proposal.kind.of_script:
+            if view is None or not view.proposal.kind.is_of_script:
                 return None
             return VisibleRequest(view, webhooks.find_webhook(session, proposal_id))
 
-        return await self._groups.read(read_request)
+        return await self._groups.read_with_members(read_request)
 
     async def batch(self, batch_id: str, actor: Actor) -> VisibleBatch | None:
         """Return a batch; None if it does not exist, or this person may not see it."""
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
         def read_batch(session: Session) -> VisibleBatch | None:
             rows = self.filter_visible(session, proposals.list_of_batch(session, batch_id), actor, available)
@@ -134,7 +134,7 @@ class ProposalLookup:
             card = batch_card([row.proposal for row in rows], [row.card for row in rows])
             return VisibleBatch(card, rows)
 
-        return await self._groups.read(read_batch)
+        return await self._groups.read_with_members(read_batch)
 
     async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
         """Return the lines that led to a proposal, in reading order; None for those who may not decide it."""
@@ -149,7 +149,7 @@ class ProposalLookup:
                 return None
             return questions.list_of_proposal(session, proposal.id)
 
-        return await self._groups.read(read_questions)
+        return await self._groups.read_with_members(read_questions)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
         """Return the files that a proposal's tool made, each with its handle.
@@ -163,11 +163,11 @@ class ProposalLookup:
                 return None
             return [(output.handle, output.file) for output in outputs.list_of_proposal(session, proposal)]
 
-        return await self._groups.read(read_files)
+        return await self._groups.read_with_members(read_files)
 
     async def of_conversation(self, conversation_id: str, actor: Actor) -> list[VisibleProposal]:
         """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
         def read_proposals(session: Session) -> list[VisibleProposal]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
@@ -175,36 +175,36 @@ class ProposalLookup:
                 all_proposals += proposals.list_of_conversation(session, teammate.id)
             return self.filter_visible(session, all_proposals, actor, available)
 
-        return await self._groups.read(read_proposals)
+        return await self._groups.read_with_members(read_proposals)
 
     async def page(
         self,
         actor: Actor,
         states: Sequence[State],
         limit: int,
-        before: PageEnd | None,
+        before: PageCursor | None,
         only: ProposalFilter,
         *,
         to_decide: bool = False,
-    ) -> tuple[list[VisibleProposal], PageEnd | None]:
+    ) -> tuple[list[VisibleProposal], PageCursor | None]:
         """Return a page of the proposals that this person may see, and where the next page begins.
 
         ``before``: the end of the page before, or None for the first page. ``only`` filters and orders the
         proposals. ``to_decide``: only proposals that this person may decide. The second value is the
         ``before`` of the next page; None on the last page.
         """
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
-        def read_page(session: Session) -> tuple[list[VisibleProposal], PageEnd | None]:
+        def read_page(session: Session) -> tuple[list[VisibleProposal], PageCursor | None]:
             page, page_end = self._search_page(
                 session, actor, states, limit, before, only, to_decide=to_decide
             )
             shown = _cut_page(page)
             if len(shown) < len(page):  # the page is too long: the next one begins where it was cut
-                page_end = PageEnd.of(shown[-1], only.order)
+                page_end = PageCursor.of(shown[-1], only.order)
             return self._view(session, shown, actor, available), page_end
 
-        return await self._groups.read(read_page)
+        return await self._groups.read_with_members(read_page)
 
     def _search_page(
         self,
@@ -212,18 +212,18 @@ class ProposalLookup:
         actor: Actor,
         states: Sequence[State],
         limit: int,
-        before: PageEnd | None,
+        before: PageCursor | None,
         only: ProposalFilter,
         *,
         to_decide: bool,
-    ) -> tuple[list[Proposal], PageEnd | None]:
+    ) -> tuple[list[Proposal], PageCursor | None]:
         """Return up to ``limit`` proposals that the person may see, and where the next page begins.
 
         Rows that the person may not see are left out, so it may take several queries to fill a page. The
         second value is None on the last page.
         """
         # the rows in the person's reach may include some that they may not see, so each is checked
-        reach = rights.make_reach(session, self._policies, actor)
+        reach = rights.make_search_scope(session, self._policies, actor)
         page_end = before
         page: list[Proposal] = []
         for _ in range(_MAX_SEARCHED_PAGES):
@@ -235,15 +235,15 @@ class ProposalLookup:
                 if not to_decide or self._may_decide(session, p, actor):
                     page.append(p)
             if len(page) > limit:
-                return page[:limit], PageEnd.of(page[limit - 1], only.order)
+                return page[:limit], PageCursor.of(page[limit - 1], only.order)
             if len(rows) <= limit:  # there are no more rows
                 return page, None
-            page_end = PageEnd.of(rows[-1], only.order)
+            page_end = PageCursor.of(rows[-1], only.order)
         return page, page_end
 
     async def newest_change(self) -> int:
         """Return the number of the last change of any proposal."""
-        return await self._groups.read(log.find_last_id)
+        return await self._groups.read_with_members(log.find_last_id)
 
     async def feed(self, since: int) -> ChangeFeed:
         """Return the changes after the change with the number ``since``, by id, and the work under way."""
@@ -255,9 +255,9 @@ class ProposalLookup:
                 questions.list_unanswered(session),
             )
 
-        return await self._groups.read(read_feed)
+        return await self._groups.read_with_members(read_feed)
 
-    async def news(
+    async def list_changed_proposals(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> ChangedProposals:
         """Return the proposals that changed after the change with the number ``since``, with their cards.
@@ -265,7 +265,7 @@ class ProposalLookup:
         A proposal has also changed if its progress differs from ``progress_before``. A proposal is included
         only if ``is_wanted`` is true for the key of its conversation's address. Agents' calls are left out.
         """
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
 
         def read_changed(session: Session) -> ChangedProposals:
             rows = log.list_after(session, since)
@@ -286,7 +286,7 @@ class ProposalLookup:
                     views.append((conversation.origin.key, view))
             return ChangedProposals(newest, progress, views)
 
-        return await self._groups.read(read_changed)
+        return await self._groups.read_with_members(read_changed)
 
     def filter_visible(
         self, session: Session, candidates: Sequence[Proposal], actor: Actor, available: AvailableTools

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from sqlmodel import Session, col
 
 from bot.approvals import grants, rights
-from bot.approvals.lifecycle import end, move_or_lose, redraw
+from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw
 from bot.approvals.team import teammates
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
@@ -51,9 +51,11 @@ def open_plan(session: Session, policies: Policies, plan: Proposal, now: datetim
     jobs: list[Job] = []
     for earlier in proposals.list_open_in(session, plan.conversation_id):
         if earlier.kind.has_steps:
-            cancelled = transitions.move(session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+            cancelled = transitions.change_proposal(
+                session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED
+            )
             if cancelled:  # None if it has ended in the meantime
-                jobs.append(redraw(session, cancelled))
+                jobs.append(request_redraw(session, cancelled))
     grants.end_with_plan(session, plan.conversation_id, by, now)
     if teammate is None:  # it is a plan of the lead agent itself
         return tuple(jobs)
@@ -108,7 +110,9 @@ def review(
         raise ToolError("Say in feedback what should change.")
     by = make_lead_author(verdict, feedback)
     cause = Cause.REVISE if verdict is Verb.REVISE else None
-    _, jobs = end(session, plan, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
+    _, jobs = end_proposal(
+        session, plan, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback
+    )
     return describe_stop(session, plan) or f"{teammate.name} has been told and will continue.", jobs
 
 
@@ -131,20 +135,20 @@ def _approve(
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
     if was_reviewed(plan):
         raise ToolError("You have already approved it. People must decide as well.")
-    plan = rights.with_standing_votes(session, policies, plan)
+    plan = rights.without_void_votes(session, policies, plan)
     by = make_lead_author(Act.REVIEWED)
     review_vote = Vote(str(LEAD), LEAD, Act.REVIEWED, None, now)
     votes = (*plan.votes, review_vote)
     if approver is Approver.BOTH and len(people.list_voters(session, plan, Verb.APPROVE)) < plan.quorum:
-        plan = move_or_lose(session, plan, by, now, votes=votes)
-        return "Your approval counts. A person must approve it as well.", (redraw(session, plan),)
+        plan = move_or_raise(session, plan, by, now, votes=votes)
+        return "Your approval counts. A person must approve it as well.", (request_redraw(session, plan),)
     approvals = [vote for vote in plan.votes if vote.verb == Verb.APPROVE]
     if approvals:
         who = f"{approvals[-1].actor.label} and {LEAD.name}"
     else:
         who = f"{LEAD.name} ({plan.rule})"  # the rule says that the lead agent alone approves
-    plan = move_or_lose(session, plan, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
-    return "Approved.", (redraw(session, plan), Job(Work.EXECUTE, plan.id))
+    plan = move_or_raise(session, plan, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+    return "Approved.", (request_redraw(session, plan), Job(Work.EXECUTE, plan.id))
 
 
 def _find_approver(session: Session, policies: Policies, plan: Proposal) -> Approver:
@@ -153,14 +157,16 @@ def _find_approver(session: Session, policies: Policies, plan: Proposal) -> Appr
     return policies.load(session).plan_rule(place.address).value
 
 
-def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
+def store_ticked_steps(
+    session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime
+) -> tuple[Job, ...]:
     """Store the numbers of all done steps of an approved plan, and return the job that redraws its card."""
     new_steps = sorted(set(ticked) - set(plan.ticked))
     by = Author.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
-    p = transitions.move(session, plan, by, now, ticked=ticked)
+    p = transitions.change_proposal(session, plan, by, now, ticked=ticked)
     if p is None:
         return ()
-    return (redraw(session, p),)
+    return (request_redraw(session, p),)
 
 
 def tick_step(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
@@ -178,7 +184,7 @@ def tick_step(session: Session, conversation_id: str, number: int, now: datetime
         raise ToolError(f"Step {number} is ticked off by itself, once all its calls have run.")
     if number in plan.ticked:
         return ()
-    return tick(session, plan, tuple(sorted((*plan.ticked, number))), now)
+    return store_ticked_steps(session, plan, tuple(sorted((*plan.ticked, number))), now)
 
 
 def was_reviewed(plan: Proposal) -> bool:
@@ -221,7 +227,7 @@ def _withdraw_all(
     jobs: list[Job] = []
     for p in teammate.waits_for:  # its proposals that have not ended
         if p.state in (State.PROPOSED, State.APPROVED):
-            _, end_jobs = end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)
+            _, end_jobs = end_proposal(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)
             jobs += end_jobs
     return tuple(jobs)
 

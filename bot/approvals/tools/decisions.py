@@ -54,7 +54,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         visible = (involvement.proposal for involvement in involvements)
         summaries = []
         for first, *others in group_by_card(visible):  # a batch is one entry
-            summary = _summarize(first, policies.last_read.book.zone)
+            summary = _summarize(first, policies.latest_policy.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
                 summary["more_of_its_batch"] = len(others)
@@ -73,7 +73,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         for involvement in await database.read(_list_visible, context, _DECIDED, policies):
             if involvement.voted or involvement.asked:
                 p = involvement.proposal
-                summary = _summarize(p, policies.last_read.book.zone)
+                summary = _summarize(p, policies.latest_policy.book.zone)
                 summary |= {"state": p.state, "decided_by": p.decided_by, "you_voted": involvement.voted}
                 summaries.append(summary)
         return _cut_to(summaries, limit)

@@ -144,7 +144,7 @@ class Cards:
         self, conversation: Conversation, proposal: Proposal, *, is_last_try: bool
     ) -> PostingOutcome:
         """Post a proposal's card wherever people may decide. Cancel it if every place refuses for good."""
-        available = await self.registry.available()
+        available = await self.registry.load_tools()
         destinations = await self.database.read(self._read_destinations, conversation, proposal, available)
         posted = destinations.posted
         addresses = destinations.addresses
@@ -419,7 +419,7 @@ class Cards:
         redrawn: set[tuple[int, int]] = set()  # the copies just redrawn: the id and ``wanted`` of each
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
-            available = await self.registry.available()
+            available = await self.registry.load_tools()
             outdated = await self.database.read(self._read_outdated, message_id, available, redrawn, may_wait)
             has_changed = False
             for position, copy in enumerate(outdated.due):
@@ -503,7 +503,7 @@ class Cards:
         ``together``: for a proposal of a batch, return the batch's first proposal and the card of the batch.
         Raises KeyError for an unknown id.
         """
-        available = await self.registry.available()
+        available = await self.registry.load_tools()
 
         def read_card(session: Session) -> ProposalCard:
             proposal = proposals.get(session, proposal_id)
@@ -514,7 +514,7 @@ class Cards:
         return await self.database.read(read_card)
 
     async def _load_card_at(self, proposal_id: str, address: Address) -> ProposalCard:
-        available = await self.registry.available()
+        available = await self.registry.load_tools()
         return await self.database.read(self._read_card_at, proposal_id, available, address)
 
     def _read_card_at(
@@ -536,7 +536,7 @@ class Cards:
 
     async def load_cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """Return the cards of the proposals that ``find`` returns, by proposal id, all in one read."""
-        available = await self.registry.available()
+        available = await self.registry.load_tools()
         return await self.database.read(
             lambda session: cards_of(session, self.policies, available, find(session))
         )

@@ -39,10 +39,10 @@ from bot.domain.events import (
     TextDelta,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEnded,
     TurnEvent,
     TurnFailed,
-    Waited,
 )
 from bot.domain.hooks import WatchDelivery
 from bot.domain.jobs import Job, Work
@@ -58,7 +58,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PROGRESS_EVENTS = Waited | ToolStarted | ToolProgress
+_PROGRESS_EVENTS = TurnDelayed | ToolStarted | ToolProgress
 _REPEAT_SECONDS = 3.5  # the time until a progress event is sent again; longer than the pace of any stream
 
 

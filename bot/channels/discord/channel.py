@@ -35,9 +35,9 @@ from bot.channels.discord.inbound import (
 )
 from bot.channels.discord.places import (
     ACKNOWLEDGE_SECONDS,
+    CHANNEL_NAME,
     INTERACTIONS,
     MAX_CONTENT_UNITS,
-    NAME,
     DiscordPlace,
     is_guest,
     ref_of,
@@ -45,7 +45,7 @@ from bot.channels.discord.places import (
 from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.reading import find_names, write_addresses_as_mentions
 from bot.channels.discord.stream import DiscordStream
-from bot.channels.discord.text import CARD_RENDERER, cut_escaped, literal, neutralise, split
+from bot.channels.discord.text import CARD_RENDERER, cut_to_units, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import limit_posts, post_each
@@ -89,7 +89,7 @@ class DiscordChannel(Platform):
     Raises SettingsError if a setting is missing or wrong.
     """
 
-    name = NAME
+    name = CHANNEL_NAME
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class DiscordChannel(Platform):
             return Display(reply.text)
         file_names = "".join(f"\n`{literal(format_name(file.name))}`" for file in files)
         echo = neutralise(f"**{literal(interaction.actor.label)}:** {request}{file_names}")
-        return Display(cut_escaped(echo, MAX_CONTENT_UNITS), is_public=True)
+        return Display(cut_to_units(echo, MAX_CONTENT_UNITS), is_public=True)
 
     async def _follow_up(
         self, interaction: Interaction, task: "asyncio.Task[Display]", *, is_awaited: bool
@@ -368,7 +368,7 @@ class DiscordChannel(Platform):
         channel, _, message = ref.partition("/")
         user_ids = []
         if not place.person:
-            user_ids = [actor.key for actor in people if actor.channel == NAME]
+            user_ids = [actor.key for actor in people if actor.channel == CHANNEL_NAME]
         mentions = " ".join(f"<@{user_id}>" for user_id in user_ids)
         first, *further = split(markdown, MAX_CONTENT_UNITS - len(mentions) - 1) or [""]
         reference = {"channel_id": channel, "message_id": message}

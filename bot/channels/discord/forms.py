@@ -22,7 +22,7 @@ from bot.channels.discord.places import (
     TEXT_INPUT_TYPE,
     TEXT_TYPE,
 )
-from bot.channels.discord.text import cut_escaped, cut_label, literal, width
+from bot.channels.discord.text import cut_label, cut_to_units, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
 from bot.domain.forms import Field, Shape, fill_in, option_labels
@@ -71,7 +71,7 @@ def ask_grant(
     lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in scopes)]
     durations = [(duration, duration.words) for duration in GrantDuration]
     parts: list[Json] = [
-        {"type": TEXT_TYPE, "content": cut_escaped("\n".join(lines), MAX_INPUT_UNITS)},
+        {"type": TEXT_TYPE, "content": cut_to_units("\n".join(lines), MAX_INPUT_UNITS)},
         _make_label("What may run without asking", _make_grant_menu(RUNG, scopes)),
         _make_label("Whose requests, and where", _make_grant_menu(REACH, audiences)),
         _make_label("How long", _make_grant_menu(LASTING, durations)),

@@ -6,7 +6,7 @@ libraries are imported only where they are needed, inside the functions.
 
 from collections.abc import Sequence
 
-from bot.channels.discord.places import NAME
+from bot.channels.discord.places import CHANNEL_NAME
 from bot.channels.kinds import ChannelKind, Platform
 from bot.domain.chat import Address, Clock
 from bot.domain.findings import Finding
@@ -31,7 +31,7 @@ async def _examine(settings: Settings, places: Sequence[Address]) -> list[Findin
 
 
 KIND = ChannelKind(
-    NAME,
+    CHANNEL_NAME,
     label="Discord",
     example="discord:80351110224678912",
     hint="docs/discord.md tells how",

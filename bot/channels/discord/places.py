@@ -18,7 +18,7 @@ from bot.domain.text import one_line
 from bot.errors import CopyGone, NotDeliverable
 
 INTERACTIONS = "/discord/interactions"
-NAME = "discord"
+CHANNEL_NAME = "discord"
 _GUEST_FLAG = 1 << 4  # a flag of members: resources/guild#guild-member-object-guild-member-flags
 # types of components: components/reference
 ROW_TYPE = 1
@@ -57,7 +57,7 @@ class DiscordPlace:
 
     @property
     def address(self) -> Address:
-        return Address(NAME, self.person or f"{self.server}/{self.channel}")
+        return Address(CHANNEL_NAME, self.person or f"{self.server}/{self.channel}")
 
     @classmethod
     def of(cls, address: Address) -> Self:
@@ -85,7 +85,7 @@ def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -
     if "flags" in member:
         standing = Membership.GUEST if is_guest(member) else Membership.MEMBER
     name = member.get("nick") or user.get("global_name") or user.get("username") or ""
-    return Actor(NAME, str(user["id"]), one_line(str(name)), standing)
+    return Actor(CHANNEL_NAME, str(user["id"]), one_line(str(name)), standing)
 
 
 def ref_of(message: Mapping[str, Any], channel: str = "") -> str:

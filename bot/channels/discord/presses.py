@@ -34,7 +34,7 @@ from bot.channels.discord.card import (
 )
 from bot.channels.discord.inbound import MODAL, Interaction
 from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
-from bot.channels.discord.text import CARD_RENDERER, cut_escaped, cut_label, fence, literal, width
+from bot.channels.discord.text import CARD_RENDERER, cut_label, cut_to_units, fence, literal, width
 from bot.domain.batches import ROWS_PER_PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, format_call_and_outcome
 from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, format_choice_reply, read_choice
@@ -276,7 +276,7 @@ class DiscordPresses:
                 page = mark.page // ROWS_PER_PAGE
             rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.SHOW_ROWS)
             page_card, _, _ = page_of(card, page)
-            text = cut_escaped(CARD_RENDERER.card(page_card).text, MAX_CONTENT_UNITS)
+            text = cut_to_units(CARD_RENDERER.card(page_card).text, MAX_CONTENT_UNITS)
             is_in_picker = bool(mark.picked)  # the card's button that opens the picker carries no rows
             return Display(text, rows, replaces_message=is_in_picker)
         return await self._decide_rows(press, card, mark, picked)
@@ -349,7 +349,7 @@ class DiscordPresses:
         if reply.answer is not Answer.ACCEPTED:
             fault_lines = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
             lines = ["Nothing was changed.", *(fault_lines or [reply.text])]
-            return Display(cut_escaped("\n".join(lines), MAX_CONTENT_UNITS))
+            return Display(cut_to_units("\n".join(lines), MAX_CONTENT_UNITS))
         new_card = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).shows_all:
             return Display(reply.text)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from bot.channels.discord.places import NAME
+from bot.channels.discord.places import CHANNEL_NAME
 from bot.channels.discord.transport import DiscordRest
 from bot.domain.text import one_line
 from bot.errors import ChannelError
@@ -43,7 +43,7 @@ _UNKNOWN_NAMES = {"person": "@unknown person", "role": "@unknown role", "channel
 """The words for a mark whose name is not known, for the three kinds of marks that have names."""
 # an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON; or code, for which no group is filled
 _ADDRESS_PATTERN = re.compile(
-    rf"```.*?```|`[^`\n]*`|(?<![\w:/]){NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
+    rf"```.*?```|`[^`\n]*`|(?<![\w:/]){CHANNEL_NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
     re.DOTALL,
 )
 
@@ -139,9 +139,9 @@ def write_marks_as_addresses(text: str, server: str, names: MentionNames) -> str
 
     def write_mark(match: re.Match[str]) -> str:
         if match["person"]:
-            return f"{NAME}:{match['person']}"
+            return f"{CHANNEL_NAME}:{match['person']}"
         if match["channel"]:
-            return f"{NAME}:{server}/{match['channel']}"
+            return f"{CHANNEL_NAME}:{server}/{match['channel']}"
         return write_marks_as_names(match[0], names)
 
     return _MARK_PATTERN.sub(write_mark, text)

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from bot.channels import markdown as commonmark
 from bot.channels.card_text import CardTextRenderer, TextBuilder
-from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_EMBED_UNITS, NAME
+from bot.channels.discord.places import CHANNEL_NAME, MAX_CONTENT_UNITS, MAX_EMBED_UNITS
 from bot.channels.markdown import clean, neutralise_mentions, prefix
 from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate_foreign_parts, isolate_lines, runs_right_to_left
@@ -73,10 +73,10 @@ def cut_label(text: str, limit: int) -> str:
     """
     text = clean(text)
     mark_units = width(isolate_foreign_parts(text)) - width(text)
-    return isolate_foreign_parts(cut_escaped(text, max(limit - mark_units, 1)))
+    return isolate_foreign_parts(cut_to_units(text, max(limit - mark_units, 1)))
 
 
-def cut_escaped(text: str, limit: int) -> str:
+def cut_to_units(text: str, limit: int) -> str:
     """Return a text within ``limit`` units; a text that is cut ends in an ellipsis.
 
     The text is not escaped here: it is escaped already, or is shown where Discord reads no markup.
@@ -116,7 +116,7 @@ class DiscordTextBuilder(TextBuilder[str]):
 
     def mention(self, actor: Actor) -> str:
         """Return a mention; in an embed it notifies no one."""
-        if actor.channel == NAME:
+        if actor.channel == CHANNEL_NAME:
             return f"<@{actor.key}>"
         return literal(actor.label)
 

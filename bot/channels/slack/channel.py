@@ -191,7 +191,7 @@ class SlackChannel(Platform):
         token = self._settings.slack_app_token
         if token is not None and receives:
             secret = token.get_secret_value()
-            self._socket = Socket(self._app, self._settings, secret, alone=others is None)
+            self._socket = Socket(self._app, self._settings, secret, is_only_process=others is None)
         await self._connection.open(_FIRST_TRY_SECONDS)
 
     async def _connect(self) -> str | None:
@@ -269,7 +269,7 @@ class SlackChannel(Platform):
         if kind == "event_callback":
             if self._events is None or self._workspaces.is_connecting:
                 raise ChannelError("the Slack channel is not connected")
-            workspace = await self._workspaces.find_named(body)
+            workspace = await self._workspaces.find_for_request(body)
             if workspace is not None:
                 await self._events.take_in(self._translate_ids(body, workspace), workspace.team)
             else:
@@ -300,14 +300,14 @@ class SlackChannel(Platform):
 
     async def _take_click(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
         await ack()
-        workspace = await self._workspaces.find_named(body)
+        workspace = await self._workspaces.find_for_request(body)
         if self._presses is not None and workspace is not None:
             await self._presses.handle_click(self._translate_ids(body, workspace), action, workspace.team)
         elif "response_url" in body:
             await self._respond(respond, self._not_known_text, "")
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
-        workspace = await self._workspaces.find_named(body)
+        workspace = await self._workspaces.find_for_request(body)
         if self._presses is not None and workspace is not None:
             translated = self._translate_ids(body, workspace)
             await ack(**await self._presses.handle_submit(translated, view, workspace.team))
@@ -327,7 +327,7 @@ class SlackChannel(Platform):
         workspace: Workspace | None = None
         link: LinkButton | None = None
         try:
-            workspace = await self._workspaces.find_named(body)
+            workspace = await self._workspaces.find_for_request(body)
             if workspace is None:
                 words = self._not_known_text
             elif self._events is not None:

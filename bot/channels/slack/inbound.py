@@ -41,7 +41,7 @@ from bot.channels.slack.marks import (
 from bot.channels.slack.places import NAME, SlackPlace
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
-    name_program,
+    find_program_name,
     read_attachments,
     read_files,
     read_full_text,
@@ -408,7 +408,7 @@ class Events:
         place = SlackPlace(workspace.team, str(channel), str(thread))
         if not await self._is_followed(place):
             return
-        author = name_program(event) or "another program"
+        author = find_program_name(event) or "another program"
         text = make_readable(read_full_text(event), {})[:_MAX_MESSAGE_CHARS]
         stored = await self._load_program_messages(place)
         lines = [*stored.lines, (author, text)][-_MAX_PROGRAM_MESSAGES:]
@@ -464,7 +464,7 @@ class Events:
 
     async def refuse_shortcut(self, body: Mapping[str, Any]) -> None:
         """Tell a person that their shortcut does nothing: Nod's manifest has none."""
-        workspace = await self.workspaces.find_named(body)
+        workspace = await self.workspaces.find_for_request(body)
         user = str((body.get("user") or {}).get("id") or "")
         if workspace is not None and user:
             self.background.start(
@@ -544,8 +544,8 @@ def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
     if user_name == _YOU:
         return user_name
     if message.get("bot_id"):
-        return name_program(message) or user_name or "another program"
-    return user_name or name_program(message) or "someone"
+        return find_program_name(message) or user_name or "another program"
+    return user_name or find_program_name(message) or "someone"
 
 
 def _describe_unread(

@@ -2,7 +2,7 @@
 
 An installation has the id of a workspace (``T1``), or of an organisation (``E1``) if Nod is installed in all
 of it. Each kind of request that Slack sends has that id in other fields. The person's workspace must not be
-used: in a shared channel it may be another company's. `Workspaces.find_named` tries the candidates.
+used: in a shared channel it may be another company's. `Workspaces.find_for_request` tries the candidates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

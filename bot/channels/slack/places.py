@@ -90,13 +90,13 @@ def find_linkable_channel(address_text: str, team: str) -> str | None:
 
 
 def actor_of(
-    team: str, user: str, name: str = "", standing: Membership | None = None, *, colleague: bool = False
+    team: str, user: str, name: str = "", standing: Membership | None = None, *, is_colleague: bool = False
 ) -> Actor:
     """Return the `Actor` of a Slack user. A guest or an outsider has it in the name, such as "Ana (guest)".
 
-    ``colleague``: they are of the same organisation as the workspace that Nod works for.
+    ``is_colleague``: they are of the same organisation as the workspace that Nod works for.
     """
-    if name and standing is Membership.OUTSIDER and colleague:
+    if name and standing is Membership.OUTSIDER and is_colleague:
         name = f"{name} ({_OTHER_WORKSPACE})"
     elif name and standing in (Membership.GUEST, Membership.OUTSIDER):
         name = f"{name} ({standing})"

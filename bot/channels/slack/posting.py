@@ -2,7 +2,7 @@
 
 An ephemeral message is one that a single person in a channel sees. A post is *lost* if Slack did not answer
 the call: it may exist, and Nod does not know its id. `find_post` looks for a lost message by its metadata. A
-lost stream has no metadata; `close_stream` looks for it.
+lost stream has no metadata; `close_lost_stream` looks for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -147,7 +147,7 @@ async def find_post(
     return None
 
 
-async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
+async def close_lost_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
     """Close the stream that was started in a thread after ``since``, and return its timestamp (its id).
 
     Only Slack knows which message is an open stream. So Slack is asked to close Nod's newest posts one by

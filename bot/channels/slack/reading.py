@@ -122,7 +122,7 @@ def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:
     return file.get("subtype") in _CLIP_SUBTYPES and user is not None and file.get("user") in (None, user)
 
 
-def name_program(message: Mapping[str, Any]) -> str:
+def find_program_name(message: Mapping[str, Any]) -> str:
     """Return the name of a program; empty where Slack does not say."""
     profile = message.get("bot_profile")
     profile_name = profile.get("name") if isinstance(profile, Mapping) else ""

@@ -71,7 +71,7 @@ def find_team_of_bot(session: Session, bot_id: str) -> str | None:
     return teams[0] if len(teams) == 1 else None
 
 
-def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
+def end_installation(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
     """End an installation whose ``token`` no longer works, unless it has got a new token since."""
     row = session.get(WorkspaceRow, team)
     if row is None or _decrypt_token(row, session) != token:

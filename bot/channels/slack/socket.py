@@ -55,10 +55,10 @@ class Socket:
     include the lost connection that the new one replaces. A number of 1 clears it.
     """
 
-    def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
-        """``alone``: no other process of this Nod has a connection."""
+    def __init__(self, app: AsyncApp, settings: Settings, token: str, *, is_only_process: bool) -> None:
+        """``is_only_process``: no other process of this Nod has a connection."""
         self.contested = False
-        self._may_set_contested = alone  # at the first greeting
+        self._may_set_contested = is_only_process  # at the first greeting
         self._handler = AsyncSocketModeHandler(app, token, logger=_sdk_logger)
         self._handler.client.message_listeners.append(self._read_connection_count)
         self._client = make_client(settings, None)

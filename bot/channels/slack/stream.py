@@ -45,10 +45,10 @@ from bot.domain.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEnded,
     TurnEvent,
     TurnFailed,
-    Waited,
 )
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -119,10 +119,10 @@ class SlackStream:
     async def send(self, event: TurnEvent) -> None:
         """Show the event. Raises ChannelError if neither a stream nor an edit arrives."""
         with translate_errors():
-            if not isinstance(event, Waited):
+            if not isinstance(event, TurnDelayed):
                 self._complete_waits()
             match event:
-                case Waited():
+                case TurnDelayed():
                     new_id = f"wait-{len(self._wait_task_ids)}"
                     task_id = self._wait_task_ids.setdefault(event.words, new_id)
                     await self._update_task(task_id, event.words, "in_progress")
@@ -305,7 +305,7 @@ class SlackStream:
     async def _close_unanswered_start(self) -> str | None:
         """Close a stream whose start was never answered, and return its message if Slack has one."""
         async with limit_time(_CALL_SECONDS):
-            return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
+            return await posting.close_lost_stream(self.workspaces, self.place, self.clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
         await self.sessions.end_pending_call(self.place)
@@ -461,5 +461,5 @@ def _format_task(chunk: Mapping[str, Any]) -> str:
     words = chunk["title"]
     if "details" in chunk:
         words = f"{words} ({chunk['details']})"
-    shown_words = text.cut_and_neutralise(text.literal(words), _MAX_TOOL_LINE_UNITS)
+    shown_words = text.cut_and_neutralise(text.escape_line(words), _MAX_TOOL_LINE_UNITS)
     return f"- {_STATUS_SIGNS[chunk['status']]} {shown_words}"

@@ -133,7 +133,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def literal(text: str) -> str:
+def escape_line(text: str) -> str:
     """Escape CommonMark's markup in a single line."""
     return re.sub(r"([\\`*_\[\]~])", r"\\\1", one_line(text))
 

@@ -43,7 +43,7 @@ from bot.channels.slack.errors import (
 from bot.channels.slack.installations import find_bot, list_installation_ids
 from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
-from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
+from bot.channels.slack.rows import end_installation, find_team_of_bot, find_workspace
 from bot.channels.slack.text import one_line
 from bot.domain.chat import Clock
 from bot.domain.people import Actor, Membership, UserGroup
@@ -322,7 +322,7 @@ class Workspaces(AsyncAuthorize):
         organisation = team if team.startswith("E") else ""
         return Workspace(row.team, row.token, row.bot_id, row.bot_user, organisation)
 
-    async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
+    async def find_for_request(self, body: Mapping[str, Any]) -> Workspace | None:
         """Return the installation that a signed request is for, or None without one.
 
         It is that of the bot that posted the pressed message or view, if the request names the bot. Otherwise
@@ -402,7 +402,7 @@ class Workspaces(AsyncAuthorize):
         """Stop using an installation, unless it has a newer token."""
         if self._own is not None and self._own.team == workspace.team:
             self._is_own_refused = True
-        await self._database.write(mark_off, workspace.team, workspace.token, reason, self._clock())
+        await self._database.write(end_installation, workspace.team, workspace.token, reason, self._clock())
         self._clients.pop(workspace.team, None)
 
     async def actor(self, team: str, user: str, *named_teams: object, name: str = "") -> Actor:
@@ -418,7 +418,7 @@ class Workspaces(AsyncAuthorize):
             membership = Membership.UNKNOWN
         colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, profile, named_teams)
         shown_name = _find_display_name(profile) or name
-        return actor_of(account_team, user, shown_name, membership, colleague=colleague)
+        return actor_of(account_team, user, shown_name, membership, is_colleague=colleague)
 
     async def _is_colleague(
         self, team: str, profile: Mapping[str, Any], named_teams: Iterable[object]
@@ -613,7 +613,7 @@ class Workspaces(AsyncAuthorize):
     ) -> AuthorizeResult:
         """Let bolt pass a signed request on without a token.
 
-        Bolt gives too little of the request to find the installation; `find_named` finds it later.
+        Bolt gives too little of the request to find the installation; `find_for_request` finds it later.
         """
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
 

@@ -95,7 +95,7 @@ def make_keyboard(
     *,
     is_cut: bool,
     left_out: bool = False,
-    viewed: bool = False,
+    is_viewed: bool = False,
     unseen_count: int = 0,
     shows_more: bool = False,
 ) -> InlineKeyboardMarkup | None:
@@ -105,17 +105,17 @@ def make_keyboard(
 
     - ``is_cut``: a part of the change is missing in the text of the card, so no button approves it
     - ``left_out``: something else of the card is missing in the text, so View all is offered
-    - ``viewed``: these are the buttons below the full content, which may approve
+    - ``is_viewed``: these are the buttons below the full content, which may approve
     - ``unseen_count``: as in `render_card`
     - ``shows_more``: with the buttons behind *More*, in place of the button *More*
     """
     if card.batch:
-        hides_change = is_cut and not viewed
+        hides_change = is_cut and not is_viewed
         return _make_batch_keyboard(
-            card, card.batch, hides_change=hides_change, left_out=left_out, viewed=viewed
+            card, card.batch, hides_change=hides_change, left_out=left_out, viewed=is_viewed
         )
 
-    hides_change = is_cut and card.pending and not viewed  # the reader has not seen all of the change
+    hides_change = is_cut and card.pending and not is_viewed  # the reader has not seen all of the change
     offered = _list_verbs(card, hides_change=hides_change)
     decision_row, edit_row, plan_row = (_make_verb_row(card, row, offered) for row in _VERB_ROWS)
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
@@ -125,7 +125,7 @@ def make_keyboard(
             decision_row.insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
 
     rare_rows = _make_rare_rows(card, offered)
-    are_behind_more = any(rare_rows) and not shows_more and not viewed
+    are_behind_more = any(rare_rows) and not shows_more and not is_viewed
     if are_behind_more:
         edit_row.append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
         rare_rows = []
@@ -133,10 +133,10 @@ def make_keyboard(
     if shows_more:
         rows += _make_copy_rows(card)
 
-    if left_out and card.pending and not is_cut and not viewed:
+    if left_out and card.pending and not is_cut and not is_viewed:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL_LABEL, style=None)])
     rows.append(_make_group_row(card, offered, unseen_count, hides_change=hides_change))
-    if not card.pending and not viewed:
+    if not card.pending and not is_viewed:
         rows.append(_make_details_row(card))
     rows = [row for row in rows if row]
     if rows:

@@ -281,7 +281,7 @@ class ShownCards:
 
         await self._close_pages(card, place.chat_id, is_their_payload)
         buttons = make_keyboard(
-            card, is_cut=True, viewed=True, unseen_count=await self._count_unseen(card, place.chat_id)
+            card, is_cut=True, is_viewed=True, unseen_count=await self._count_unseen(card, place.chat_id)
         )
         pieces = render_everything(card)
         options: Any = {"urgency": Urgency.PRESSED, "ephemeral": ephemeral}
@@ -361,7 +361,7 @@ class ShownCards:
             if message.chat_id == chat_id:
                 await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.TEXT)
         payload_buttons = make_keyboard(
-            card, is_cut=True, viewed=True, unseen_count=await self._count_unseen(card, chat_id)
+            card, is_cut=True, is_viewed=True, unseen_count=await self._count_unseen(card, chat_id)
         )
         record = await self._load_record(_name_record(card))
         for page in record.pages:

@@ -73,8 +73,8 @@ def _tell_model(proposal: Proposal) -> str:
 QUESTION = ProposalKind(
     "question",
     _WAITING_TEXT,
-    answered="Answered",
-    decided="answered",
+    approved_word="Answered",
+    decided_word="answered",
     duplicate_text="ERROR: You already ask a question in this answer. Ask one at a time.",
     risk_text="An answer approves nothing.",
     no_approval_text="It is a question: answer it. There is nothing to approve.",
@@ -95,8 +95,8 @@ QUESTION = ProposalKind(
 FORM = ProposalKind(
     "question",
     _WAITING_TEXT,
-    answered="Answered",
-    decided="answered",
+    approved_word="Answered",
+    decided_word="answered",
     approved_text="Sent.",
     edited_text="Filled in, not sent yet. Press Send answer on its card.",
     introduce=_introduce_asked,

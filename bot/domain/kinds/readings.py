@@ -53,8 +53,8 @@ def is_private_only(proposal: Proposal) -> bool:
 READING = ProposalKind(
     "reading",
     "Waiting for your answer. Nothing has been read.",
-    answered="Allowed",
-    decided="answered",
+    approved_word="Allowed",
+    decided_word="answered",
     approved_text="Allowed. It is being read.",
     declined_text="Not now. Nothing was read.",
     duplicate_text=(

@@ -16,7 +16,7 @@ REQUEST = ProposalKind(
     "request",
     "Waiting for a decision.",
     introduce=_introduce,
-    of_script=True,
+    is_of_script=True,
     for_approvers=True,
     runs=False,
     is_final=True,

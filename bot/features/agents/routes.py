@@ -25,10 +25,10 @@ from bot.domain.times import parse_duration
 from bot.domain.verbs import Verb
 from bot.errors import (
     BadArguments,
+    CallRefused,
     KeyTaken,
     LostRace,
     NodError,
-    NoOneMayDecide,
     ToolError,
     TooManyCalls,
     UnknownTool,
@@ -36,17 +36,17 @@ from bot.errors import (
 from bot.features.feature import PartsDep, RouteParts
 from bot.store import tokens
 from bot.store.tokens import AgentTerms, IssuedToken
-from bot.web.answers import Fault, TooManyRequests, require_or_404
+from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.sign_in.tokens import Forbidden
-from bot.web.site import Caller, SiteDep, Waiting, api_routes
+from bot.web.site import Caller, SiteDep, Waiting, make_router
 
 _NO_CALL_TEXT = "There is no such call."
 _ONLY_AGENTS_TEXT = "This is for the token of an agent: nod token new NAME --tools 'issues_*'."
 _MAX_LIFE = timedelta(days=366)
 
-router = api_routes("agents", prefix="/api")
+router = make_router("agents", prefix="/api")
 
 Key = Annotated[str | None, Header(max_length=200)]
 # the number of calls of agents that led to this one: too many end a chain of agents that call each other
@@ -222,7 +222,7 @@ async def call_tool(
     except ToolError as error:
         raise _as_fault(error) from None
     except LostRace:
-        raise Fault(409, "Two calls came at the same time. Make it again.") from None
+        raise HttpError(409, "Two calls came at the same time. Make it again.") from None
     if status.joined:
         answer.status_code = 200
     if status.is_open and poll.seconds:
@@ -271,20 +271,20 @@ def _limit_polling(parts: RouteParts, actor: Actor) -> None:
         raise TooManyRequests(error.message) from None
 
 
-def _as_fault(error: ToolError) -> Fault:
+def _as_fault(error: ToolError) -> HttpError:
     match error:
         case TooManyCalls():
             return TooManyRequests(error.message)
-        case NoOneMayDecide():
-            return Fault(403, error.message)
+        case CallRefused():
+            return HttpError(403, error.message)
         case UnknownTool():
-            return Fault(404, error.message)
+            return HttpError(404, error.message)
         case KeyTaken():
-            return Fault(409, error.message)
+            return HttpError(409, error.message)
         case BadArguments():
-            return Fault(422, error.message, fields=error.fields)
+            return HttpError(422, error.message, fields=error.fields)
         case _:
-            return Fault(422, error.message)
+            return HttpError(422, error.message)
 
 
 @router.get("/agents", summary="The agents that call tools for you")
@@ -340,9 +340,9 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
         patterns = read_patterns(body.tools)
         lasts = parse_duration(body.lasts)
     except ValueError as error:
-        raise Fault(422, str(error)) from None
+        raise HttpError(422, str(error)) from None
     if lasts > _MAX_LIFE:
-        raise Fault(422, "A token lasts for 366 days at most.")
+        raise HttpError(422, "A token lasts for 366 days at most.")
     until = parts.clock() + lasts
     matching_tools = await list_matching(site.channel.registry, actor, patterns)
     servers = find_servers(matching_tools)
@@ -361,7 +361,7 @@ async def _issue(parts: RouteParts, name: str, actor: Actor, now: datetime, term
     try:
         return await parts.database.write(tokens.issue_token, name, actor, now, terms)
     except NodError as error:
-        raise Fault(422, error.message) from None
+        raise HttpError(422, error.message) from None
 
 
 @router.delete("/agents/{label}", summary="End an agent's token")
@@ -381,6 +381,6 @@ async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
 
     ended_count, jobs = await parts.database.write(end_token)
     if not ended_count:
-        raise Fault(404, "There is no such token of yours.")
+        raise HttpError(404, "There is no such token of yours.")
     await parts.wake(*jobs)
     return DoneBody()

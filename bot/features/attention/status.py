@@ -23,7 +23,7 @@ _LATE = timedelta(minutes=5)  # a card that is held so long after its time is la
 
 def list_limits(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
     """Return the rules that say how many cards an hour reach people."""
-    return active.list_rules(session, _PART, policies.last_read.book.zone, Subject.ATTENTION)
+    return active.make_rule_lines(session, _PART, policies.latest_policy.book.zone, Subject.ATTENTION)
 
 
 async def examine_attention(parts: FeatureParts) -> Sequence[Finding]:

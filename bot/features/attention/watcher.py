@@ -49,7 +49,7 @@ class AttentionWatcher:
 
     def is_watching(self) -> bool:
         """Return whether there is a rule of attention."""
-        return bool(self.policies.last_read.book.list_about(Subject.ATTENTION))
+        return bool(self.policies.latest_policy.book.list_about(Subject.ATTENTION))
 
     def list_reached(
         self, _session: Session, _proposal: Proposal, _deciders: Collection[str]
@@ -172,7 +172,9 @@ class AttentionWatcher:
         text = " ".join([*sentences, "Many cards came within an hour."])
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
         by = Author.nod(Act.HOLD, text)
-        transitions.move(session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines))
+        transitions.change_proposal(
+            session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines)
+        )
 
 
 def without_hold_line(proposal: Proposal) -> tuple[Annotation, ...]:

@@ -83,7 +83,7 @@ class ConnectionCommands:
         if server_or_id.lower() == _EVERYWHERE:
             ended = await self._database.write(ending.end_everywhere, command.actor, now)
             return escape_markdown(ending.describe_ended(ended))
-        ended = await self._database.write(ending.end_at, server_or_id, command.actor, now)
+        ended = await self._database.write(ending.end_connections_at_server, server_or_id, command.actor, now)
         chat = find_chat(command.address)
         if not ended and chat is not None:
             ended = await self._database.write(

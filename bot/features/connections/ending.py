@@ -81,7 +81,7 @@ def end_one(
     return ended[0] if ended else None
 
 
-def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
+def end_connections_at_server(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
     """End the connections of a person at a server."""
     at_server = col(ConnectionRow.server) == server
     return _end(session, _is_owned_by(session, actor) & at_server, actor, now)
@@ -100,7 +100,7 @@ def end_connection_of_chat(
 
 def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:
     """End every connection of a person, and every sign-in that is under way."""
-    under_way.end_of_person(session, rights.list_accounts(session, actor), now)
+    under_way.end_sign_ins_of_person(session, rights.list_accounts(session, actor), now)
     return _end(session, _is_owned_by(session, actor), actor, now)
 
 
@@ -116,7 +116,7 @@ def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tupl
         if set(row.accounts) <= current:  # the owner has no account less than before
             rows.change_accounts(session, row, current)
         else:
-            under_way.end_of_person(session, row.accounts, now)
+            under_way.end_sign_ins_of_person(session, row.accounts, now)
             rows.end_connection(session, row, by, now)
     return ()
 

@@ -22,11 +22,11 @@ from bot.features.connections.sign_in import pages
 from bot.features.connections.sign_in.connecting import CALLBACK_PATH, LINK_OVER_TEXT, LINK_PATH, ConnectFlow
 from bot.features.connections.sign_in.under_way import AccountSignIn
 from bot.features.feature import PartsDep, RouteParts
-from bot.web.answers import Fault, NotFound, require_or_404
+from bot.web.answers import HttpError, NotFound, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import Forbidden, Unauthenticated
-from bot.web.site import Caller, Site, SiteDep, api_routes
+from bot.web.site import Caller, Site, SiteDep, make_router
 
 NO_SERVERS_TEXT = "No server here is called under people's accounts."
 _COOKIE_SECONDS = 600
@@ -35,7 +35,7 @@ _SECURE_COOKIE = "__Host-nod_connect"
 _PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers drop the secure cookie
 _ORGANISATION_PREFIXES = ("sso.", "sso-id.")  # of the accounts of people who sign in with the organisation
 
-router = api_routes("connections", prefix="/api")
+router = make_router("connections", prefix="/api")
 pages_router = APIRouter(include_in_schema=False)
 """Addresses that a browser opens itself: a link's page, the way to the server's sign-in, and back."""
 
@@ -155,7 +155,7 @@ async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
     try:
         return LinkBody(url=await ConnectFlow(port).make_link(server, actor))
     except SignInError as error:
-        raise Fault(409, error.message) from None
+        raise HttpError(409, error.message) from None
 
 
 @router.post("/connections/confirm", summary="Send the six digits that your browser shows")
@@ -164,7 +164,7 @@ async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
     try:
         connected = await ConnectFlow(_require_port(parts)).confirm(actor, body.digits)
     except SignInError as error:
-        raise Fault(409, error.message) from None
+        raise HttpError(409, error.message) from None
     await parts.wake(*connected.jobs)
     return SaidBody(text=f"Connected: {connected.connection.words}.")
 

@@ -37,7 +37,7 @@ def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable
     retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta(0)
 
     async def forget(now: datetime) -> None:
-        await parts.database.write(reading.purge, now - retention)
+        await parts.database.write(reading.purge_notes, now - retention)
 
     return forget
 

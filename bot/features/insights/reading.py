@@ -191,7 +191,7 @@ def _sum_rounds(session: Session, card_id: str) -> int:
     return int(rounds or 0)
 
 
-def purge(session: Session, before: datetime) -> None:
+def purge_notes(session: Session, before: datetime) -> None:
     """Delete notes that are older than ``before``, at most `_PURGE_ROWS` of each kind."""
     for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
         delete_older(session, row, "at", before, _PURGE_ROWS)

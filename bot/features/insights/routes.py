@@ -31,11 +31,11 @@ from bot.web.answers import NotFound
 from bot.web.body import Body, Since
 from bot.web.plots import draw_plots
 from bot.web.schemas import DoneBody, Time, View
-from bot.web.site import Caller, SiteDep, api_routes
+from bot.web.site import Caller, SiteDep, make_router
 
 _LONGEST_PERIOD = timedelta(days=366)
 
-router = api_routes("insights", prefix="/api")
+router = make_router("insights", prefix="/api")
 
 
 class TallyView(View):

@@ -42,7 +42,7 @@ from bot.features.insights.counting import MONTH
 from bot.store import conversations, messages, notices, people, proposals, record, rules, transitions
 from bot.store.audit.log import Author
 from bot.store.database import Database
-from bot.store.proposals import Reach
+from bot.store.proposals import SearchScope
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, tool
@@ -231,7 +231,7 @@ def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
 
 def _list_suggestions(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Return the suggestions that were opened and are in one of these states."""
-    of_suggester = Reach(frozenset({str(_SUGGESTER)}), everything=False)
+    of_suggester = SearchScope(frozenset({str(_SUGGESTER)}), everything=False)
     only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)  # ``own``: that the suggester asked for
     return proposals.list_within_reach(session, of_suggester, states, _MAX_EARLIER, only=only)
 

@@ -39,7 +39,7 @@ class SuggestionSweep:
             return
         if not await self._day.take(now):
             return
-        available = await self._registry.available()
+        available = await self._registry.load_tools()
         wanted = await self._database.read(suggestions.find_suggestions, self._policies, available, now)
         if wanted:
             await self._database.write(suggestions.open_suggestions, self._policies, available, wanted, now)

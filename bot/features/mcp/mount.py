@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.web.answers import Fault
+from bot.web.answers import HttpError
 
 PATH = "/mcp"
 PROMPT_WAIT_SECONDS = 600
@@ -49,7 +49,7 @@ class McpMount:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request. Raises Unauthenticated or Forbidden, which the site turns into answers."""
         if self._stopped.is_set():
-            raise Fault(503, "stopping")
+            raise HttpError(503, "stopping")
         app: FastAPI = scope["app"]
         await app.state.site.authenticate(HTTPConnection(scope))
         if self._sdk_app_future is None:

@@ -60,12 +60,12 @@ def make_mcp_server(
     connect: Connect,
     prompt_wait_seconds: int,
     call_wait_seconds: float,
-    look_seconds: float = TOOLS_POLL_SECONDS,
+    poll_seconds: float = TOOLS_POLL_SECONDS,
 ) -> MCPServer[Any]:
     """Return an MCP server with its own three tools and, for an agent's token, the team's tools.
 
     ``prompt_wait_seconds``: seconds that a permission prompt waits for people. ``call_wait_seconds``: seconds
-    that a call of the team's tools waits for people if its client has no tasks. ``look_seconds``: the seconds
+    that a call of the team's tools waits for people if its client has no tasks. ``poll_seconds``: the seconds
     between two lists of the tools for a client that listens. Configure logging first: otherwise the SDK sets
     up its own.
     """
@@ -76,7 +76,7 @@ def make_mcp_server(
         version="1",
         log_level="ERROR",
         extensions=[TasksExtension(connect, OWN_TOOLS, call_wait_seconds)],
-        middleware=[ToolLister(connect), ToolListeners(connect, look_seconds)],
+        middleware=[ToolLister(connect), ToolListeners(connect, poll_seconds)],
     )
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
 
@@ -210,10 +210,10 @@ async def run_http_app(
     connect: Connect,
     prompt_wait_seconds: int,
     call_wait_seconds: float,
-    look_seconds: float = TOOLS_POLL_SECONDS,
+    poll_seconds: float = TOOLS_POLL_SECONDS,
 ) -> AsyncIterator[ASGIApp]:
     """Yield the application for streamable HTTP. The task that enters the context must also leave it."""
-    server = make_mcp_server(connect, prompt_wait_seconds, call_wait_seconds, look_seconds)
+    server = make_mcp_server(connect, prompt_wait_seconds, call_wait_seconds, poll_seconds)
     # this also makes ``server.session_manager``; the application that it returns is not used
     server.streamable_http_app(
         stateless_http=True,

@@ -111,7 +111,7 @@ class MemoryCommands:
         if fact.about is not About.PERSON:
             remarks.append(f"{fact.asked_name} asked")
         if fact.until:
-            last = find_last_day(fact.until, self._policies.last_read.book.zone)
+            last = find_last_day(fact.until, self._policies.latest_policy.book.zone)
             remarks.append(f"until {last.day} {last:%b %Y}")
         if fact.oldest:
             remarks.append("the oldest, and there is little room left")

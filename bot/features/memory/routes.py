@@ -9,12 +9,12 @@ from bot.errors import ToolError
 from bot.features.feature import PartsDep
 from bot.features.memory import access
 from bot.features.memory.facts import MAX_FACT_CHARS, About
-from bot.web.answers import Fault, require_or_404
+from bot.web.answers import HttpError, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
-from bot.web.site import Caller, api_routes
+from bot.web.site import Caller, make_router
 
-router = api_routes("memory", prefix="/api")
+router = make_router("memory", prefix="/api")
 
 Number = Annotated[int, Path(ge=1, lt=10**9)]
 
@@ -71,7 +71,7 @@ async def edit(number: Number, body: FactBody, actor: Caller, parts: PartsDep) -
             access.change_fact, parts.policies, actor, number, body.fact, parts.clock()
         )
     except (ValueError, ToolError) as error:
-        raise Fault(422, str(error)) from None
+        raise HttpError(422, str(error)) from None
     fact = require_or_404(fact, access.no_such_fact_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Remembered: {fact}")
 

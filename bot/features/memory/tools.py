@@ -45,7 +45,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
     """Return the tools `remember` and `forget`."""
 
     def find_end(last_day: date) -> datetime:
-        return _find_end(last_day, policies.last_read.book.zone, clock())
+        return _find_end(last_day, policies.latest_policy.book.zone, clock())
 
     async def preview_remember(arguments: Arguments) -> Sequence[PreviewField]:
         if arguments.get("until"):
@@ -104,7 +104,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
 
         """
         until = await database.write(_forget, context, fact, about, clock())
-        kept = find_last_day(until, policies.last_read.book.zone).isoformat() if until else None
+        kept = find_last_day(until, policies.latest_policy.book.zone).isoformat() if until else None
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     def check_remember(session: Session, context: CallContext, given: Arguments) -> None:

@@ -47,7 +47,7 @@ class MuteCommands:
         preposition, length = first_word(rest)
         if preposition != "for":
             raise CommandError("Say for how long, such as `for 8h` or `for 1w`.")
-        if first not in (await self._registry.available()).tools:
+        if first not in (await self._registry.load_tools()).tools:
             raise CommandError(f"There is no tool called {first}.")
         return await self._database.write(self._set, command, first, _parse_length(length))
 

@@ -11,9 +11,9 @@ from bot.features.mutes import rows
 from bot.store import people
 from bot.web.answers import require_or_404
 from bot.web.schemas import DoneBody, SaidBody, Time, View
-from bot.web.site import Caller, api_routes
+from bot.web.site import Caller, make_router
 
-router = api_routes("mutes", prefix="/api")
+router = make_router("mutes", prefix="/api")
 
 MuteNumber = Annotated[int, Path(ge=1, lt=10**9)]
 

@@ -54,10 +54,10 @@ class Mutes:
         """Return whether there may be mutes: some are in the copy, or the copy is old. Reads no row.
 
         The copy is old if its version is not that of the rulebook that this process read last
-        (``policies.last_read``).
+        (``policies.latest_policy``).
         """
         version, mutes = self._copy
-        return bool(mutes) or version != self._policies.last_read.book.version
+        return bool(mutes) or version != self._policies.latest_policy.book.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
         """Return all mutes as this transaction sees them, also mutes that are over and not deleted yet."""

@@ -35,7 +35,7 @@ _WAITS = {"sqlite": text("waits = 1"), "postgresql": text("waits")}
 def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: datetime) -> None:
     """Store the wish for an opinion on a proposal's contents, if a rule wants one. Implements `AskPeople`."""
     kind = proposal.kind
-    if not policies.last_read.book.list_about(Subject.OPINION):
+    if not policies.latest_policy.book.list_about(Subject.OPINION):
         return
     # opinions are about calls that run: not about questions to people, forms or the undo of an earlier call
     if not kind.runs or kind.is_answer or kind.is_form or proposal.undoes:

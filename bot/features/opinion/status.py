@@ -18,7 +18,7 @@ _PART = "Second opinions"
 
 def list_opinions(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
     """Return the rules that ask for an opinion."""
-    return active.list_rules(session, _PART, policies.last_read.book.zone, Subject.OPINION)
+    return active.make_rule_lines(session, _PART, policies.latest_policy.book.zone, Subject.OPINION)
 
 
 async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:

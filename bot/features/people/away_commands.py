@@ -78,7 +78,7 @@ class AwayCommands:
 
         absence, outdated_ids = await self._database.write(begin_absence)
         await self._wake(*make_redraw_jobs(outdated_ids))
-        end = absence.end(self._policies.last_read.book.zone)
+        end = absence.end(self._policies.latest_policy.book.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
             f"You're away until {end}. {who} may decide what you may, "
@@ -87,7 +87,7 @@ class AwayCommands:
 
     def _parse_end(self, moment: str | None, length: str | None, now: datetime) -> datetime:
         """Return the end of an absence, given as a moment or as a length. Raises CommandError."""
-        local_now = now.astimezone(self._policies.last_read.book.zone)
+        local_now = now.astimezone(self._policies.latest_policy.book.zone)
         try:
             if length is not None:
                 until = add_length(local_now, parse_duration(length))

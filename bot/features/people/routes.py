@@ -10,9 +10,9 @@ from bot.features.people import absences
 from bot.web.answers import require_or_404
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import AwayView, People
-from bot.web.site import Caller, SiteDep, api_routes
+from bot.web.site import Caller, SiteDep, make_router
 
-router = api_routes("people", prefix="/api")
+router = make_router("people", prefix="/api")
 
 
 @router.get("/people", summary="Who is who: linked accounts and roles")

@@ -21,7 +21,7 @@ class AbsenceSweep:
 
     async def run(self, now: datetime) -> None:
         """End the absences that are over, and have open cards redrawn without the stand-ins."""
-        if any(each.until <= now for each in self._policies.last_read.absences):
+        if any(each.until <= now for each in self._policies.latest_policy.absences):
             await self._database.write(_end_due, now)
 
 

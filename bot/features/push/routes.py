@@ -26,11 +26,11 @@ from bot.features.push.rows import DeviceRefused, NewDevice, QuietHours, Subscri
 from bot.features.push.sender import PushClient, make_push_client, open_subscription
 from bot.features.push.tables import DeviceRow
 from bot.features.push.vapid import find_key_fault
-from bot.web.answers import Fault, NotFound, require_or_404
+from bot.web.answers import HttpError, NotFound, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import COOKIE
-from bot.web.site import Caller, api_routes
+from bot.web.site import Caller, make_router
 
 OFF_TEXT = "Notifications on devices are off here. An admin sets NOD_PUSH_KEY: nod push keys prints one."
 _NO_DEVICE_TEXT = "You have no such device."
@@ -39,7 +39,7 @@ _PLAIN_TEXT = "The address of a push service begins with https://."
 _NO_ADDRESS_TEXT = "That is not the address of a push service."
 _TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"  # "22:00"
 
-router: APIRouter = api_routes("push", prefix="/api")
+router: APIRouter = make_router("push", prefix="/api")
 
 DeviceId = Annotated[str, Path(min_length=1, max_length=64)]
 
@@ -153,7 +153,7 @@ async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep
     try:
         added = await parts.database.write(rows.add_device, actor, device, parts.clock())
     except DeviceRefused as error:
-        raise Fault(409, error.message) from None
+        raise HttpError(409, error.message) from None
     return DeviceAdded(device=_make_view(added, mine=True))
 
 
@@ -177,17 +177,17 @@ async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
     device = require_or_404(await parts.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
     if not await parts.database.write(rows.claim_test, device_id, actor, now):
         seconds = int(rows.TEST_PAUSE.total_seconds())
-        raise Fault(429, f"Wait {seconds} s between two tests.", {"Retry-After": str(seconds)})
+        raise HttpError(429, f"Wait {seconds} s between two tests.", {"Retry-After": str(seconds)})
     try:
         subscription = await parts.database.read(open_subscription, device)
     except SecretLost:
-        raise Fault(409, "Nod lost the key of this device. Remove it, then add it again.") from None
+        raise HttpError(409, "Nod lost the key of this device. Remove it, then add it again.") from None
     outcome = await push_client.send(subscription, write_test(device), now)
     if outcome.is_gone:
         await parts.database.write(rows.end_devices, [device_id])
-        raise Fault(409, "This browser takes no more notifications. Turn them on there again.")
+        raise HttpError(409, "This browser takes no more notifications. Turn them on there again.")
     if outcome.fault:
-        raise Fault(409, f"The push service {device.host} did not take it: {outcome.fault}.")
+        raise HttpError(409, f"The push service {device.host} did not take it: {outcome.fault}.")
     return SaidBody(text=f"Sent to {device.name}.")
 
 
@@ -203,11 +203,11 @@ async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody
     """Set the hours in which your devices show nothing new. Cards that still wait are shown at their end."""
     begins, ends = time.fromisoformat(body.begins), time.fromisoformat(body.ends)
     if begins == ends:
-        raise Fault(422, "Quiet hours end at another time than they begin.")
+        raise HttpError(422, "Quiet hours end at another time than they begin.")
     try:
         ZoneInfo(body.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Fault(422, "That is not a time zone. Use a name such as Europe/London.") from None
+        raise HttpError(422, "That is not a time zone. Use a name such as Europe/London.") from None
     quiet = QuietHours(Hours(begins, ends), body.zone)
     await parts.database.write(rows.set_quiet, actor, quiet, parts.clock())
     return SaidBody(text=f"Quiet from {body.begins} to {body.ends} ({body.zone}).")
@@ -224,7 +224,7 @@ async def clear_quiet(actor: Caller, parts: PartsDep) -> SaidBody:
 def _require_push_client(parts: RouteParts) -> PushClient:
     push_client = make_push_client(parts.settings)
     if push_client is None:
-        raise Fault(409, OFF_TEXT)
+        raise HttpError(409, OFF_TEXT)
     return push_client
 
 
@@ -233,19 +233,19 @@ async def _check_subscription(push_client: PushClient, subscription: Subscriptio
     try:
         address = urlsplit(subscription.endpoint)
     except ValueError:
-        raise Fault(422, _NO_ADDRESS_TEXT) from None
+        raise HttpError(422, _NO_ADDRESS_TEXT) from None
     if address.scheme != "https" and address.hostname not in push_client.client.hosts:
-        raise Fault(422, _PLAIN_TEXT)  # only hosts of NOD_WEBHOOK_HOSTS may be without TLS
+        raise HttpError(422, _PLAIN_TEXT)  # only hosts of NOD_WEBHOOK_HOSTS may be without TLS
     fault = find_key_fault(subscription.public_key, subscription.secret)
     if fault:
-        raise Fault(422, fault)
+        raise HttpError(422, fault)
     try:
         push_client.key.sign(subscription.endpoint, now)
         await push_client.client.check(subscription.endpoint)
     except ToolError as error:
-        raise Fault(422, error.message) from None
+        raise HttpError(422, error.message) from None
     except ValueError:
-        raise Fault(422, _NO_ADDRESS_TEXT) from None
+        raise HttpError(422, _NO_ADDRESS_TEXT) from None
 
 
 class _DeviceLife(NamedTuple):
@@ -261,7 +261,7 @@ async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -
     A token is no session of a browser, and its end would not end the device.
     """
     if request.headers.get("authorization", "").lower().startswith("bearer"):
-        raise Fault(409, _TOKEN_TEXT)
+        raise HttpError(409, _TOKEN_TEXT)
     secret = request.cookies.get(COOKIE, "")
     is_own = bool(secret) and await parts.database.read(_is_session_of, secret, actor, parts.clock())
     if is_own:

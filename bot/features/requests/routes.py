@@ -16,16 +16,16 @@ from pydantic import Field
 from bot.domain.agents import Agent
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import AGENTS, Actor
-from bot.errors import NoOneMayDecide, TooManyCalls
+from bot.errors import CallRefused, TooManyCalls
 from bot.features.feature import PartsDep, RouteParts
 from bot.features.requests.tools import PERMISSION, REQUEST
-from bot.web.answers import Fault, TooManyRequests, require_or_404
+from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.body import Body
-from bot.web.channel import NAME, HttpChannel, make_address_key
+from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
 from bot.web.schemas.proposals import OneRequest, RequestView
-from bot.web.site import Caller, Site, SiteDep, Waiting, api_routes
+from bot.web.site import Caller, Site, SiteDep, Waiting, make_router
 
-router = api_routes("requests", prefix="/api")
+router = make_router("requests", prefix="/api")
 
 _STATUS_OF_REFUSAL = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
 
@@ -71,7 +71,7 @@ async def ask(
     if body.callback_url is not None:
         why = await site.webhooks.find_url_objection(body.callback_url)
         if why:
-            raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
+            raise HttpError(422, f"callback_url: {why}", fields={"callback_url": why})
     arguments: dict[str, Any] = {"summary": body.summary}
     if body.details:
         arguments["details"] = body.details
@@ -162,7 +162,9 @@ async def _open(
         address = agent.address_of(conversation_id)
         asker = agent.person  # the person of an agent counts as the one who asks
     else:
-        address = Address(NAME, make_address_key(actor, conversation_id))  # ``NAME``: of the HTTP channel
+        address = Address(
+            CHANNEL_NAME, make_address_key(actor, conversation_id)
+        )  # ``CHANNEL_NAME``: of the HTTP channel
         asker = actor
     # the id by which a second request with the same idempotency key is taken for the first
     event_id = None
@@ -186,7 +188,7 @@ async def _open(
         raise TooManyRequests(reply.text)
     if reply.answer in _STATUS_OF_REFUSAL:
         details = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(_STATUS_OF_REFUSAL[reply.answer], reply.text, **details)
+        raise HttpError(_STATUS_OF_REFUSAL[reply.answer], reply.text, **details)
     if reply.answer is Answer.DUPLICATE:
         answer.status_code = 200
     return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))
@@ -196,8 +198,8 @@ async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
     """Return the agent with this account, and count a call of it. Raises Fault."""
     try:
         return await parts.agents.admit_agent(actor)
-    except NoOneMayDecide as error:
-        raise Fault(403, error.message) from None
+    except CallRefused as error:
+        raise HttpError(403, error.message) from None
     except TooManyCalls as error:
         raise TooManyRequests(error.message) from None
 

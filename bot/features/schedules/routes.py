@@ -16,9 +16,9 @@ from bot.features.schedules.schedule import Schedule, ScheduleState
 from bot.web.answers import require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
-from bot.web.site import Caller, api_routes
+from bot.web.site import Caller, make_router
 
-router = api_routes("schedules", prefix="/api")
+router = make_router("schedules", prefix="/api")
 
 Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
 

@@ -125,7 +125,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, ma
 
     def validate(raw: Any) -> dict[str, Any]:
         # without a session, the rules that were read last give the team's time zone
-        return _settle_moments(validate_types(raw), policies.last_read.book.zone, clock())
+        return _settle_moments(validate_types(raw), policies.latest_policy.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
         """Raise PermanentRefusal if the schedule is to follow a proposal that the person may not see."""

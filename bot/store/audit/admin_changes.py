@@ -52,8 +52,8 @@ class Thing(StrEnum):
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
     PAUSE = "pause"  # always the word everything
-    TOOL = "tool"  # name and version; only in rows from before the chain (`chain.UPGRADE`)
-    KEY = chain.KEY  # the name of the audit key
+    TOOL = "tool"  # name and version; only in rows from before the chain (`chain.UPGRADE_THING`)
+    KEY = chain.KEY_THING  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of a token, which is no secret
     TRIAL = "trial"  # a random key

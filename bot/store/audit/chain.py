@@ -14,7 +14,7 @@ before its first row. A row is added only to an end whose mark fits. A log witho
 one only if an operator asked for that once (`allow_first_seal`).
 
 Databases from before this chain have older rows, numbered in each of the two tables apart. After them comes a
-ledger row `UPGRADE`, whose ``previous`` is the hash over all of them (`hash_before_chain`).
+ledger row `UPGRADE_THING`, whose ``previous`` is the hash over all of them (`hash_before_chain`).
 """
 
 import hashlib
@@ -37,13 +37,13 @@ from bot.store.tables.row import table_of
 
 T = TypeVar("T")
 
-KEYS = "nod_audit_keys"
+KEYS_OPTION = "nod_audit_keys"
 """The execution option of an engine that holds the keys: a tuple of bytes, with the sealing key first."""
 
-UPGRADE = "upgrade"
+UPGRADE_THING = "upgrade"
 """The value of the column ``thing`` in the ledger row that follows the rows from before this chain."""
 
-KEY = "key"
+KEY_THING = "key"
 """The value of the column ``thing`` in the ledger row with which a seal begins.
 
 It is the first sealed row of the log, or the first row that a new key seals.
@@ -125,7 +125,7 @@ def list_keys(session: Session) -> tuple[bytes, ...]:
 
 
 def _keys_in(connection: Connection) -> tuple[bytes, ...]:
-    keys: tuple[bytes, ...] = connection.get_execution_options().get(KEYS, ())
+    keys: tuple[bytes, ...] = connection.get_execution_options().get(KEYS_OPTION, ())
     return keys
 
 
@@ -227,7 +227,9 @@ def allow_first_seal(session: Session) -> int:
 
 def count_unsealed(session: Session) -> int:
     """Return the number of rows before the first one with a seal; 0 if all have one, or none has."""
-    first_seal = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
+    first_seal = (
+        session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY_THING)).scalar() or 0
+    )
     for table in _CHAINED_TABLES:
         before = session.execute(select(table).where(table.c.id == first_seal - 1)).mappings().first()
         # a row without a seal has the hash of the empty key
@@ -387,8 +389,8 @@ def find_chain_faults(read: SnapshotReader, counter: Counter) -> Iterator[str]:
         allowed_unsealed = seals.allows_unsealed
         is_intact = seals.accept(row)
         is_first_sealed = allowed_unsealed and not seals.allows_unsealed
-        # a seal begins after rows without one by a row `KEY`, for which an operator must have asked
-        begins_unasked = is_first_sealed and number > 0 and row.get("thing") != KEY
+        # a seal begins after rows without one by a row `KEY_THING`, for which an operator must have asked
+        begins_unasked = is_first_sealed and number > 0 and row.get("thing") != KEY_THING
         if not is_intact:
             yield f"{_name_row(row)} was altered"
         elif begins_unasked:
@@ -425,7 +427,7 @@ def _find_end_fault(end: Any, keys: Sequence[bytes], number: int, last_hash: str
 
 
 class Upgrade(NamedTuple):
-    """The row `UPGRADE`, which follows the rows from before this chain."""
+    """The row `UPGRADE_THING`, which follows the rows from before this chain."""
 
     row_number: int  # 0: the chain began with the database
     faults: list[str]  # the faults of those rows at the time of the upgrade, in words
@@ -486,9 +488,9 @@ def _name_row(row: Mapping[str, Any]) -> str:
 
 
 def find_upgrade(session: Session) -> Upgrade:
-    """Return the facts of the row `UPGRADE`; without such a row, the number 0 and no faults."""
+    """Return the facts of the row `UPGRADE_THING`; without such a row, the number 0 and no faults."""
     row = session.execute(
-        select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
+        select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE_THING).order_by(_LEDGER.c.id)
     ).first()
     if row:
         return Upgrade(row[0], row[1]["faults"])

@@ -140,7 +140,7 @@ class Change:
     about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
 
-def append(session: Session, changes: Sequence[Change]) -> None:
+def record_changes(session: Session, changes: Sequence[Change]) -> None:
     """Record the change that each of these proposals has just had."""
     for change in changes:
         chain.record_row(session, _INSERT, _make_row(change))

@@ -150,10 +150,10 @@ def list_matching_rows(
 
     ``limit``: only so many of the newest.
     """
-    return find_rows(session, wanted, limit)[0]
+    return find_rows_and_count(session, wanted, limit)[0]
 
 
-def find_rows(
+def find_rows_and_count(
     session: Session, wanted: AuditFilter, limit: int | None = None
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
@@ -172,9 +172,9 @@ def find_rows(
 def load_page(session: Session, wanted: AuditFilter, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return a page of the matching rows, newest first, and the ``before`` of the next page.
 
-    ``limit``: the rows of a page. A page may have one row more: rows from before the chain (`chain.UPGRADE`)
-    are numbered in each of the two tables apart, so two rows may have the number at which the page ends. The
-    ``before`` is None after the last page.
+    ``limit``: the rows of a page. A page may have one row more: rows from before the chain
+    (`chain.UPGRADE_THING`) are numbered in each of the two tables apart, so two rows may have the number at
+    which the page ends. The ``before`` is None after the last page.
     """
     who = _list_authors(session, wanted)
     of_proposals = _read_proposal_rows(session, _select_proposal_rows(wanted, who), limit + 1)

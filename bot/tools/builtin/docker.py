@@ -39,7 +39,7 @@ def _make_reading_tools(daemon: Daemon) -> tuple[Tool, ...]:
             stopped: whether to list those that do not run as well
 
         """
-        containers = await daemon.containers(stopped=stopped)
+        containers = await daemon.list_containers(stopped=stopped)
         return {"containers": [describe_listed(container) for container in containers]}
 
     @tool(writes=False, group="runtime", summary="Inspect container {container}", names=_REFERENTS)
@@ -61,7 +61,7 @@ def _make_reading_tools(daemon: Daemon) -> tuple[Tool, ...]:
             lines: how many lines from the end, 200 when not given
 
         """
-        log, is_cut = await daemon.log(container, lines)
+        log, is_cut = await daemon.read_log(container, lines)
         result = {"container": container, "log": decode_log(log)}
         if is_cut:
             result["cut"] = "the log is longer"

@@ -37,7 +37,7 @@ class Daemon:
         self.url = url
         self.seconds = seconds
 
-    async def containers(self, *, stopped: bool) -> list[dict[str, Any]]:
+    async def list_containers(self, *, stopped: bool) -> list[dict[str, Any]]:
         """Return the containers that run; with ``stopped`` all others as well."""
         async with self._send_request("GET", "/containers/json", all=str(stopped).lower()) as answer:
             return list(await _read_json(answer))
@@ -66,7 +66,7 @@ class Daemon:
         async with self._send_request("DELETE", f"/containers/{container}"):
             pass
 
-    async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
+    async def read_log(self, container: str, lines: int) -> tuple[bytes, bool]:
         """Return the end of the log, and True if the log is longer than that."""
         config = (await self.inspect(container)).get("Config") or {}
         end = bytearray()

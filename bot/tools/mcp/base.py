@@ -4,8 +4,8 @@ The MCP SDK takes half a second and 25 MB. Only the modules that speak to server
 loaded only where a server is configured.
 
 In the middle of a call a server may ask a question of the person who wanted the call (MCP's "elicitation").
-`Ask` is the function that asks: it takes a `Question` and returns an `Elicited`. `decline` takes its place if
-no channel can show a form. A question is no approval: the call was let through before.
+`AskPerson` is the function that asks: it takes a `Question` and returns an `Elicited`. `decline` takes its
+place if no channel can show a form. A question is no approval: the call was let through before.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -187,7 +187,7 @@ class Elicited:
     """The filled-in form, which fits the question's schema; only with ACCEPT."""
 
 
-Ask = Callable[[Question], Awaitable[Elicited]]
+AskPerson = Callable[[Question], Awaitable[Elicited]]
 """Asks the person, and returns their answer. If it raises, the server is told that no one answered."""
 
 

@@ -21,7 +21,7 @@ from bot.store import conversations
 from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database
 from bot.tools.connected import SecretLister, find_connections, secrets_of
-from bot.tools.mcp.base import Action, Ask, Elicited, Question, ServerStatus
+from bot.tools.mcp.base import Action, AskPerson, Elicited, Question, ServerStatus
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.server import Server
@@ -31,7 +31,7 @@ MAX_SESSIONS = 64
 MAX_IDLE_TIME = timedelta(minutes=10)  # a session that was not used for this long is ended
 _SWEEP_SECONDS = 60.0  # between two sweeps of idle sessions
 
-MakeServer = Callable[[ServerConfig, TokenSource, Ask], Server]
+MakeServer = Callable[[ServerConfig, TokenSource, AskPerson], Server]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ConnectedServers:
         make_server: MakeServer,
         on_session_end: Callable[[Server], None],
         *,
-        ask: Ask,
+        ask: AskPerson,
         clock: Clock,
         sleep: Sleep,
         max_sessions: int = MAX_SESSIONS,
@@ -153,8 +153,11 @@ class ConnectedServers:
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
-    def _ask_owner(self, connection: Connection) -> Ask:
-        """Return the `Ask` of a session. For a person's connection it asks only the owner, and in private."""
+    def _ask_owner(self, connection: Connection) -> AskPerson:
+        """Return the `AskPerson` of a session.
+
+        For a person's connection it asks only the owner, and in private.
+        """
         if not connection.is_personal:
             return self._ask
 

@@ -211,7 +211,7 @@ class SharedSignIns(SignIns):
         if not row.well:  # it failed, and `ended` says why
             raise SignInError(row.ended)
         server, _ = self._find_server(row.server)
-        server.note_sign_in()
+        server.retry_after_sign_in()
         return row.ended
 
     async def sign_out(self, name: str) -> bool:
@@ -258,7 +258,7 @@ class SharedSignIns(SignIns):
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
         await self.database.write(store.store_sign_in, sign_in)
-        run.server.note_sign_in()
+        run.server.retry_after_sign_in()
         log.info("signed in at an mcp server", server=name, by=run.account)
         return f"You are signed in at {name}."
 

@@ -46,7 +46,7 @@ from bot.tools.mcp.address import (
     SIGN_IN_REFUSED_CODE,
 )
 from bot.tools.mcp.answers import UNREADABLE_CODE
-from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
+from bot.tools.mcp.base import Action, AskPerson, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import (
     LONGEST_PAUSE,
     Catalogue,
@@ -140,7 +140,7 @@ class Server:
     def __init__(
         self,
         config: ServerConfig,
-        ask: Ask,
+        ask: AskPerson,
         *,
         clock: Clock,
         answer_seconds: float,
@@ -240,7 +240,7 @@ class Server:
             # in a separate context: the server outlives the turn that used it first
             self._task = asyncio.create_task(self._run_lines(self._scope), context=contextvars.Context())
 
-    def note_sign_in(self) -> None:
+    def retry_after_sign_in(self) -> None:
         """End the pause before the next attempt to start the server, since someone has signed in at it."""
         self._retry_now.set()
 
@@ -618,7 +618,7 @@ class Server:
 
 async def answer_question(
     server: str,
-    ask: Ask,
+    ask: AskPerson,
     answer_seconds: float,
     call: CallContext | None,
     params: types.ElicitRequestParams,

@@ -20,7 +20,7 @@ from bot.domain.connections import Identity, TokenSource
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.connected import hide_secrets
-from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
+from bot.tools.mcp.base import AskPerson, Servers, ServerStatus, decline
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.connected import MAX_SESSIONS, ConnectedServer, ConnectedServers
@@ -68,7 +68,7 @@ class McpToolset(Servers):
         *,
         clock: Clock,
         database: Database | None = None,
-        ask: Ask = decline,
+        ask: AskPerson = decline,
         answer_seconds: float = 10.0,
         list_reserved_names: Callable[[], Collection[str]] = lambda: (),
         sleep: Sleep = asyncio.sleep,
@@ -76,7 +76,7 @@ class McpToolset(Servers):
         max_sessions: int = MAX_SESSIONS,
     ) -> None:
 
-        def make_server(config: ServerConfig, tokens: TokenSource | None, ask: Ask) -> Server:
+        def make_server(config: ServerConfig, tokens: TokenSource | None, ask: AskPerson) -> Server:
             return Server(config, ask, clock=clock, answer_seconds=answer_seconds, tokens=tokens, sleep=sleep)
 
         def make_tokens(config: ServerConfig) -> SignInTokens | None:

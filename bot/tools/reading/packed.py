@@ -137,7 +137,7 @@ def _read_mime(package: Package) -> bytes:
 
 def _identify_office(package: Package) -> str:
     """Return the media type of an Office document by its main part: by its content type, else its folder."""
-    main = main_part(package)
+    main = find_main_part(package)
     types = package.read("[Content_Types].xml").decode("utf-8", errors="replace")
     match = re.search(rf'PartName="/{re.escape(main)}"[^>]*ContentType="([^"]*)"', types)
     if match is None:
@@ -150,7 +150,7 @@ def _identify_office(package: Package) -> str:
     return by_folder.get(main.partition("/")[0], ZIP)
 
 
-def main_part(package: Package) -> str:
+def find_main_part(package: Package) -> str:
     """Return the name of an Office document's main part; empty without one."""
     for kind, part in package.relations("").values():
         if kind == "officeDocument":

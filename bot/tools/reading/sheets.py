@@ -19,7 +19,7 @@ from bot.domain.attachments import ODS, XLSX
 from bot.tools.documents import MAX_TEXT_CHARS
 from bot.tools.reading.markup import attribute, find_all, find_child, local_name, parse_xml
 from bot.tools.reading.open_document import read_content
-from bot.tools.reading.packed import PROTECTED_TEXT, Package, main_part
+from bot.tools.reading.packed import PROTECTED_TEXT, Package, find_main_part
 from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.unseen.sheet_styles import find_unseen_styles
 
@@ -286,7 +286,7 @@ def _count_ods(package: Package, report: Report) -> None:
 
 def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
     """Return the facts of each sheet, by its name."""
-    main = main_part(package)
+    main = find_main_part(package)
     relations = package.relations(main)
     style_parts = [part for kind, part in relations.values() if kind == "styles"]
     styles = package.read(style_parts[0]) if style_parts else b""

@@ -24,7 +24,7 @@ from bot.tools.reading.markup import (
     parse_xml,
     text_of_element,
 )
-from bot.tools.reading.packed import Package, main_part
+from bot.tools.reading.packed import Package, find_main_part
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, report_hidden_drawings
 
@@ -39,7 +39,7 @@ def read_docx(package: Package, report: Report) -> str:
     """Return the text with all tracked changes accepted; then the headers, footnotes and comments."""
     import mammoth  # type: ignore[import-untyped]
 
-    main = main_part(package)
+    main = find_main_part(package)
     root = parse_xml(package.read(main))
     # Word's namespace, as lxml writes it before a name: "{http…}"
     namespace = root.tag.rpartition("}")[0] + "}"

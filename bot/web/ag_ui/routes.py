@@ -30,18 +30,18 @@ from bot.web.ag_ui.given import AguiInput, SentMessages, WrittenMessage
 from bot.web.ag_ui.history import list_messages, take_newest
 from bot.web.ag_ui.request import RunBodies
 from bot.web.ag_ui.stream import RefusedMessage, RunStream, parse_interrupt_id
-from bot.web.answers import Fault, TooManyRequests, require_or_404
+from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.broadcaster import Broadcast, Listener
-from bot.web.channel import NAME, HttpChannel, make_address_key
-from bot.web.chat import NO_CONVERSATION, find_own, proposals_of
+from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
+from bot.web.chat import NO_CONVERSATION, find_own, list_visible_proposals
 from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
-from bot.web.schemas.proposals import ProposalView, conversation_of
-from bot.web.site import Caller, Site, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import KEEP_ALIVE, read_listener, sse
+from bot.web.schemas.proposals import ProposalView, find_conversation_id
+from bot.web.site import Caller, Site, SiteDep, Streaming, make_router, make_stream_options
+from bot.web.streams import KEEP_ALIVE, format_event, read_listener
 
-router = api_routes("conversations")
+router = make_router("conversations")
 app = RunBodies(router)
 """The routes behind the middleware that reads the body of a run. ``api.py`` mounts it at the path."""
 
@@ -117,7 +117,7 @@ Sent = Annotated[SentMessages, Depends(_get_sent_messages)]
 @router.post(
     "/agui",
     summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
-    **event_stream(AguiEvent),
+    **make_stream_options(AguiEvent),
 )
 async def run(
     body: AguiInput, actor: Caller, site: SiteDep, stream_response: Streaming, sent: Sent
@@ -159,7 +159,7 @@ async def run(
         with open_listener:
             written = [UserMessage(id=message.id, content=message.text) for message in taken]
             for event in await run.begin([*stored, *written], replies, refused):
-                yield sse(event)
+                yield format_event(event)
             async for block in run.follow():
                 yield block
 
@@ -198,8 +198,8 @@ def _parse_entry(entry: ResumeEntry) -> _InterruptAnswer:
     return _InterruptAnswer(entry, *proposal_and_round, payload)
 
 
-def _refuse_answer(text: str) -> Fault:
-    return Fault(422, text, fields={"resume": text})
+def _refuse_answer(text: str) -> HttpError:
+    return HttpError(422, text, fields={"resume": text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class _Run:
             self.stream.expect_result(answer.proposal_id)
             if answer.verb is None:
                 continue
-            conversation_id = conversation_of(proposals[answer.proposal_id])
+            conversation_id = find_conversation_id(proposals[answer.proposal_id])
             payload = answer.payload
             press = Press(
                 self.actor,
@@ -245,7 +245,7 @@ class _Run:
                 answer.round,
                 payload.text,
                 payload.edited,
-                address=Address(NAME, make_address_key(self.actor, conversation_id)),
+                address=Address(CHANNEL_NAME, make_address_key(self.actor, conversation_id)),
             )
             reply = await site.submit(press)
             event = self.stream.write_reply(answer.entry.interrupt_id, answer.proposal_id, reply)
@@ -278,7 +278,7 @@ class _Run:
 
         Raises TooManyRequests if the person sent too much.
         """
-        address = Address(NAME, make_address_key(self.actor, self.conversation_id))
+        address = Address(CHANNEL_NAME, make_address_key(self.actor, self.conversation_id))
         event_id = f"{self._event_prefix}{written.id}"
         message = Message(
             address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
@@ -301,12 +301,12 @@ class _Run:
         if transcript is None:
             return []
         views = await self._list_proposals()
-        available_tools = await self.channel.registry.available()
+        available_tools = await self.channel.registry.load_tools()
         messages = list_messages(transcript, views, available_tools, self._event_prefix)
         return take_newest(messages, self.max_history_bytes)
 
     async def _list_proposals(self) -> list[ProposalView]:
-        return await proposals_of(self.channel, self.actor, self.conversation_id)
+        return await list_visible_proposals(self.channel, self.actor, self.conversation_id)
 
     async def begin(
         self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
@@ -336,7 +336,7 @@ class _Run:
         if not is_at_rest:
             async for item in read_listener(self.listener, self.channel.pace.keep_alive_seconds):
                 for event in await self._describe_item(item):
-                    yield sse(event)
+                    yield format_event(event)
                 if item is None:
                     yield KEEP_ALIVE
                 # within a turn the rows lag behind the events, so they say nothing yet
@@ -346,14 +346,14 @@ class _Run:
                     break
         if not is_at_rest:  # the listener ended before, as the server stops
             for event in self.stream.break_off(_STOPPING_TEXT):
-                yield sse(event)
+                yield format_event(event)
             return
 
         while not self.listener.empty():
             for event in await self._describe_item(self.listener.get_nowait()):
-                yield sse(event)
+                yield format_event(event)
         for event in await self._finish():
-            yield sse(event)
+            yield format_event(event)
 
     async def _finish(self) -> list[BaseEvent]:
         """Return the last events.

@@ -86,7 +86,7 @@ class MessageView(View):
     files: list[AttachmentView] = Field(description="what a person attached and Nod still has")
 
     @classmethod
-    def make_view(
+    def of_line(
         cls,
         line: Line,
         proposals: Mapping[tuple[int, str], Proposal],
@@ -139,14 +139,14 @@ class Messages(DoneBody):
             return cls(messages=[])
         proposals, files = transcript.proposals, transcript.files
         return cls(
-            messages=[MessageView.make_view(line, proposals, available, files) for line in transcript.lines]
+            messages=[MessageView.of_line(line, proposals, available, files) for line in transcript.lines]
         )
 
     @classmethod
     def of_redacted_lines(cls, lines: Iterable[Line]) -> Self:
         """Return the messages of lines whose secrets are hidden already, without their proposals."""
         no_tools = AvailableTools({})
-        return cls(messages=[MessageView.make_view(line, {}, no_tools, {}) for line in lines])
+        return cls(messages=[MessageView.of_line(line, {}, no_tools, {}) for line in lines])
 
 
 class Export(ConversationView):

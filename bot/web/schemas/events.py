@@ -16,8 +16,8 @@ from bot.domain.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnDelayed,
     TurnEvent,
-    Waited,
 )
 from bot.domain.redaction import redact
 from bot.web.schemas import View
@@ -168,7 +168,7 @@ def make_turn_event(event: TurnEvent) -> TurnEvents | None:
     match event:
         case TextDelta(text):
             return Delta(content=text, text=text)
-        case ThoughtDelta(text) | Waited(text):  # the reason of a wait is shown like a thought
+        case ThoughtDelta(text) | TurnDelayed(text):  # the reason of a wait is shown like a thought
             return ThoughtSaid(text=text)
         case TextRestarted():
             return Restart()

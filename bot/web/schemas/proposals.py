@@ -371,7 +371,7 @@ class ProposalView(_ProposalFields, _CardFields):
             **dict(_ProposalFields.model_validate(proposal)),
             **dict(_CardFields.model_validate(card)),
             teammate=found.teammate,
-            conversation_id=conversation_of(found),
+            conversation_id=find_conversation_id(found),
             channel=found.conversation.origin.channel if found.conversation else "",
             fields=[FieldView.model_validate(field) for field in form_fields],
             preview=[ChangeBody.of_change(card, change) for change in card.fields],
@@ -490,7 +490,7 @@ async def make_views(found: Sequence[VisibleProposal]) -> list[ProposalView]:
     return await asyncio.to_thread(lambda: [ProposalView.of_found(visible) for visible in found])
 
 
-def conversation_of(found: VisibleProposal) -> str:
+def find_conversation_id(found: VisibleProposal) -> str:
     """Return the id of the conversation in which people see a proposal.
 
     For a teammate's proposal it is the lead agent's conversation.

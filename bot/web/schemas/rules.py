@@ -15,7 +15,7 @@ from pydantic import AliasPath, BeforeValidator, Field
 from bot.approvals.lookup.past import Effect
 from bot.domain.people import Role
 from bot.domain.proposals import State
-from bot.web.body import format_mark
+from bot.web.body import format_cursor
 from bot.web.schemas import DoneBody, Time, View
 
 
@@ -91,7 +91,7 @@ class TriedBody(DoneBody):
     effects: dict[Effect, int] = Field(description="the number of changes by effect")
     priced: int = Field(description="the number of spared changes that were declined, edited or undone")
     price: list[PricedView] = Field(description="the newest of the changes that `priced` counts")
-    next: Annotated[str | None, BeforeValidator(format_mark)] = Field(
+    next: Annotated[str | None, BeforeValidator(format_cursor)] = Field(
         validation_alias="before", description="the `before` of the next page; null on the last"
     )
     text: str = Field(validation_alias="words", description="the effect of the rule in words")

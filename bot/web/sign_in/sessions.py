@@ -17,17 +17,17 @@ from starlette.responses import RedirectResponse, Response
 
 from bot.domain.people import Actor
 from bot.telemetry.logs import logger
-from bot.web.answers import Fault, NotFound, make_plain_page
+from bot.web.answers import HttpError, NotFound, make_plain_page
 from bot.web.body import Body
 from bot.web.schemas import DoneBody
 from bot.web.schemas.status import SignInWays
 from bot.web.sign_in.oidc import BUSY_TEXT, RETURN_PATH, NotSignedIn, PendingSignIn
 from bot.web.sign_in.tokens import COOKIE
-from bot.web.site import Caller, Site, SiteDep, api_routes
+from bot.web.site import Caller, Site, SiteDep, make_router
 
 log = logger(__name__)
 
-router = api_routes("status", prefix="/api")
+router = make_router("status", prefix="/api")
 visit_router = APIRouter(include_in_schema=False)
 """The addresses that a browser visits itself: to the organisation's sign-in, and back."""
 
@@ -50,7 +50,7 @@ async def enter(body: SigningIn, request: Request, site: SiteDep, response: Resp
     site.authenticate.check_origin(request)
     secret = await site.sessions.sign_in_by_code(body.code)
     if secret is None:
-        raise Fault(403, _USED_LINK_TEXT)
+        raise HttpError(403, _USED_LINK_TEXT)
     lifetime = int(site.sessions.session_life.total_seconds())
     response.set_cookie(COOKIE, secret, lifetime, **_make_cookie_attributes(request, site))
     return DoneBody()

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 
 from bot.domain.agents import TokenHolder
 from bot.domain.people import LOCAL, Actor
-from bot.web.answers import Fault
+from bot.web.answers import HttpError
 from bot.web.sign_in.agents import NOT_FOR_AGENTS, may_agent_ask
 from bot.web.sign_in.oidc import account_of
 from bot.web.sign_in.proxies import find_named_person, is_proxied
@@ -29,14 +29,14 @@ _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Unauthenticated(Fault):
+class Unauthenticated(HttpError):
     """The caller is not known."""
 
     def __init__(self, error: str = "Send a valid token: Authorization: Bearer <token>.") -> None:
         super().__init__(401, error, {"WWW-Authenticate": "Bearer"})
 
 
-class Forbidden(Fault):
+class Forbidden(HttpError):
     """This is not allowed from here."""
 
     def __init__(self, error: str) -> None:

@@ -6,7 +6,16 @@ import pytest
 
 from bot.agent.demo.model import DemoModel, respond
 from bot.agent.demo.sentences import EXAMPLES, MAX_MESSAGE_CHARS, Wish, read_message
-from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
+from bot.domain.model import (
+    AssistantText,
+    Finished,
+    StopReason,
+    SystemText,
+    Text,
+    ToolResult,
+    ToolSpec,
+    UserText,
+)
 from bot.errors import ToolError
 from bot.features.issues.tools import make_issue_toolset
 from bot.tools.tool import CallContext
@@ -45,7 +54,7 @@ class Talk:
             *texts, finished = [part async for part in self.model.stream(self.transcript, self.offered)]
             assert all(isinstance(part, Text) for part in texts)
             assert isinstance(finished, Finished)
-            assert finished.stop is Stop.FINISHED
+            assert finished.stop is StopReason.FINISHED
             text = "".join(part.text for part in texts)
             said.append(text)
             self.transcript.append(AssistantText(text, finished.calls))

@@ -13,7 +13,7 @@ from bot.domain.model import (
     AssistantText,
     Busy,
     Finished,
-    Stop,
+    StopReason,
     SystemText,
     Text,
     Thought,
@@ -101,7 +101,7 @@ async def test_text_comes_in_parts_and_ends_with_its_cost(server, make):
     server.reply(say("Good morning, Ana", tokens=(31, 4)))
     parts = [part async for part in make().stream(HELLO, ())]
     assert [part.text for part in parts[:-1]] == ["Good ", "morning, ", "Ana"]
-    assert parts[-1] == Finished(Stop.FINISHED, (), 31, 4)
+    assert parts[-1] == Finished(StopReason.FINISHED, (), 31, 4)
 
 
 async def test_the_first_text_is_there_before_the_answer_is_complete(server, make):
@@ -210,12 +210,12 @@ async def test_a_server_that_keeps_the_stream_open_after_its_end_delays_nothing(
 async def test_an_answer_cut_by_its_length_gives_no_calls(server, make):
     server.reply(ask(("note_add", '{"text": "half'), finish="length"))
     _, finished = await answer(make(), tools=(NOTE,))
-    assert (finished.stop, finished.calls) == (Stop.LENGTH, ())
+    assert (finished.stop, finished.calls) == (StopReason.LENGTH, ())
 
 
 async def test_an_answer_the_provider_withheld_says_so(server, make):
     server.reply(say("I can", finish="content_filter"))
-    assert (await answer(make()))[1].stop is Stop.FILTERED
+    assert (await answer(make()))[1].stop is StopReason.FILTERED
 
 
 @pytest.mark.parametrize(
@@ -241,12 +241,12 @@ async def test_odd_servers_calls_are_understood(server, make, fragments):
 
 async def test_no_finish_reason_is_fine_when_the_server_says_it_is_done(server, make):
     server.reply(stream(chunk({"content": "fine"})))
-    assert await answer(make()) == ("fine", Finished(Stop.FINISHED))
+    assert await answer(make()) == ("fine", Finished(StopReason.FINISHED))
 
 
 async def test_no_done_mark_is_fine_after_a_finish_reason(server, make):
     server.reply(stream(chunk({"content": "fine"}), chunk(finish="stop"), usage(3, 1), done=False))
-    assert await answer(make()) == ("fine", Finished(Stop.FINISHED, (), 3, 1))
+    assert await answer(make()) == ("fine", Finished(StopReason.FINISHED, (), 3, 1))
 
 
 async def test_thoughts_are_not_part_of_the_answer(server, make):
@@ -584,7 +584,7 @@ async def test_of_two_answers_in_one_stream_the_first_is_read(server, make):
         )
     )
     text, finished = await answer(make())
-    assert (text, finished.stop, finished.calls) == ("It is 42.", Stop.FINISHED, ())
+    assert (text, finished.stop, finished.calls) == ("It is 42.", StopReason.FINISHED, ())
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}, {"index": 1}], ids=str)
@@ -742,7 +742,7 @@ async def test_what_a_server_sends_with_an_answer_and_its_calls_goes_back_to_the
 async def test_a_text_without_an_end_is_cut_at_its_length(server, make):
     server.reply(stream(*(chunk({"content": "x" * 1000}) for _ in range(500))))
     text, finished = await answer(make())
-    assert finished.stop is Stop.LENGTH
+    assert finished.stop is StopReason.LENGTH
     assert 100_000 <= len(text) < 110_000
 
 
@@ -751,7 +751,7 @@ async def test_arguments_without_an_end_are_cut_and_give_no_call(server, make):
     more = {"index": 0, "function": {"arguments": "x" * 10_000}}
     server.reply(stream(chunk({"tool_calls": [begun]}), *(chunk({"tool_calls": [more]}) for _ in range(100))))
     _, finished = await answer(make(), tools=(NOTE,))
-    assert (finished.stop, finished.calls) == (Stop.LENGTH, ())
+    assert (finished.stop, finished.calls) == (StopReason.LENGTH, ())
 
 
 async def test_an_event_without_an_end_is_told(server, make):

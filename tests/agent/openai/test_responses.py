@@ -9,7 +9,7 @@ from bot.agent.openai.model import OpenAIModel
 from bot.domain.model import (
     AssistantText,
     Finished,
-    Stop,
+    StopReason,
     SystemText,
     Text,
     Thought,
@@ -65,7 +65,7 @@ async def test_text_comes_in_parts_and_nothing_is_kept_at_the_server(server, mak
         part async for part in make(options={"reasoning": {"effort": "low"}}).stream(HELLO, (NOTE, LOOSE))
     ]
     assert [part.text for part in parts[:-1]] == ["Good ", "morning, ", "Ana"]
-    assert parts[-1] == Finished(Stop.FINISHED, (), 31, 4)
+    assert parts[-1] == Finished(StopReason.FINISHED, (), 31, 4)
     sent = server.requests[-1]
     assert sent["input"] == [
         {"role": "system", "content": "You are Nod."},
@@ -116,7 +116,9 @@ async def test_what_was_reasoned_goes_back_with_the_calls_where_it_came_encrypte
 
 
 @pytest.mark.parametrize(
-    ("finish", "stop"), [("length", Stop.LENGTH), ("content_filter", Stop.FILTERED)], ids=["length", "filter"]
+    ("finish", "stop"),
+    [("length", StopReason.LENGTH), ("content_filter", StopReason.FILTERED)],
+    ids=["length", "filter"],
 )
 async def test_an_incomplete_answer_says_why_and_its_calls_are_not_used(server, make, finish, stop):
     server.reply(ask(("note_add", '{"text": '), finish=finish))
@@ -163,7 +165,7 @@ async def test_each_fault_is_what_the_loop_knows(server, make, name: str):
     reply, kind = FAULTS[name]
     server.reply(reply)
     if kind is type(None):
-        assert await answer(make()) == ("", Finished(Stop.FINISHED))
+        assert await answer(make()) == ("", Finished(StopReason.FINISHED))
         return
     with pytest.raises(ModelError) as raised:
         await answer(make())

@@ -120,7 +120,7 @@ async def test_another_process_that_has_not_heard_of_the_rule_does_not_run_it_ei
     other.valve.shut = True
     await other.press(Verb.APPROVE, p)
     await rule(ruled, "policy forbid for paint")
-    assert not other.gate.policies.last_read.book.has_forbid_rule
+    assert not other.gate.policies.latest_policy.book.has_forbid_rule
     await other.execution.start(p.id)
     assert (await ruled.now(p)).cause is Cause.FORBIDDEN
     await other.close()

@@ -11,7 +11,7 @@ from bot.channels.slack.text import (
     cut,
     cut_and_neutralise,
     escape,
-    literal,
+    escape_line,
     neutralise,
     split,
     split_plain,
@@ -113,7 +113,7 @@ def test_a_longer_fence_is_not_closed_by_a_shorter_one() -> None:
 
 
 def test_literal_text_is_no_markup() -> None:
-    assert literal("a *b*\n`c` [d](e)") == r"a \*b\* \`c\` \[d\](e)"
+    assert escape_line("a *b*\n`c` [d](e)") == r"a \*b\* \`c\` \[d\](e)"
 
 
 @pytest.mark.parametrize("content", ["<!channel>", "<!" * 5000, "a <@U1> " * 4000])

@@ -13,7 +13,7 @@ from bot.domain import kinds
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Circle, Level, PreviewField, State, Tone
+from bot.domain.proposals import DeciderNames, Level, PreviewField, State, Tone
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database
@@ -58,7 +58,7 @@ def make_card(**changes: Any) -> Card:
         "arguments": ARGUMENTS,
         "schema": SCHEMA,
         "asked_by": "Ana",
-        "circle": Circle(("Ana", "any admin")),
+        "circle": DeciderNames(("Ana", "any admin")),
         "votes": (),
         "quorum": 1,
         "expires_at": datetime(2026, 3, 3, 9, 0, tzinfo=UTC),

@@ -12,7 +12,7 @@ from bot.channels.telegram.card import make_keyboard, render_card, render_everyt
 from bot.domain import kinds
 from bot.domain.cards import Group
 from bot.domain.people import Actor
-from bot.domain.proposals import Circle, PreviewField, State, Tone
+from bot.domain.proposals import DeciderNames, PreviewField, State, Tone
 from bot.domain.verbs import Verb
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.telegram_rules import check_markup, check_text
@@ -57,10 +57,10 @@ def test_a_resolved_card_folds_to_what_who_when_and_the_result():
 
 def test_people_in_telegram_who_may_decide_are_mentioned_and_others_named():
     ben, cleo = Actor("telegram", "992", "Ben"), Actor("slack", "T1/U9", "Cleo")
-    view = render_card(make_card(circle=Circle((ben, cleo, "any admin"))))
+    view = render_card(make_card(circle=DeciderNames((ben, cleo, "any admin"))))
     assert "Can decide: Ben, Cleo or any admin" in view.rich.text
     assert [e.user.id for e in view.rich.entities if e.type == "text_mention"] == [992]
-    assert not [e for e in render_card(done(make_card(circle=Circle((ben,))))).rich.entities if e.user]
+    assert not [e for e in render_card(done(make_card(circle=DeciderNames((ben,))))).rich.entities if e.user]
 
 
 def test_a_copy_elsewhere_names_where_it_was_asked():
@@ -125,7 +125,7 @@ def test_the_first_line_is_what_would_run():
 
 
 def test_a_long_reason_does_not_take_approve_away():
-    view = render_card(make_card(reason="because " * 100, circle=Circle(("Ana " * 100,))))
+    view = render_card(make_card(reason="because " * 100, circle=DeciderNames(("Ana " * 100,))))
     assert not view.is_cut
     assert "cut here" not in view.rich.text
     assert labels(view.keyboard)[0] == "Approve"
@@ -197,7 +197,7 @@ def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
     assert "cut here" in view.rich.text
     assert labels(view.keyboard)[0] == "View all"
     assert not {"Approve", "Approve all 3"} & set(labels(view.keyboard))
-    assert {"Approve", "Approve all 3"} <= set(labels(make_keyboard(card, is_cut=True, viewed=True)))
+    assert {"Approve", "Approve all 3"} <= set(labels(make_keyboard(card, is_cut=True, is_viewed=True)))
 
 
 def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
@@ -253,7 +253,7 @@ def test_any_card_is_accepted_and_whole(
         votes=tuple(map(long, votes)),
         result=long(result),
         result_url=url,
-        circle=Circle((long(deciders),)),
+        circle=DeciderNames((long(deciders),)),
         state=state,
         decided_at=None if state is State.PROPOSED else datetime(2026, 3, 2, tzinfo=UTC),
         verbs=tuple(verbs),
@@ -269,7 +269,7 @@ def test_any_card_is_accepted_and_whole(
     )
     pieces = render_everything(card)
     for piece in pieces or []:
-        accepted(piece, make_keyboard(card, is_cut=view.is_cut, viewed=True))
+        accepted(piece, make_keyboard(card, is_cut=view.is_cut, is_viewed=True))
 
 
 def test_a_servers_question_reads_as_a_question_and_is_filled_in():
@@ -280,7 +280,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in():
         risk_reason="lamps asks it while it works for you",
         reason="",
         fields=(PreviewField("color", None, None),),
-        circle=Circle(("Ana",)),
+        circle=DeciderNames(("Ana",)),
         verbs=(Verb.EDIT, Verb.APPROVE, Verb.DECLINE),
     )
     view = render_card(card)

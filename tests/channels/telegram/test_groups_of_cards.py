@@ -8,7 +8,7 @@ from bot.app import App, build
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
-from bot.domain.model import Finished, Stop, Text, ToolCall
+from bot.domain.model import Finished, StopReason, Text, ToolCall
 from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram, Posted
@@ -58,7 +58,7 @@ class Asks:
             ToolCall(f"c{name}", does, f'{{"name": "{name}", "text": "{text}"}}')
             for does, name, text in texts
         )
-        yield Finished(Stop.FINISHED, calls)
+        yield Finished(StopReason.FINISHED, calls)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -44,7 +44,7 @@ def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_ar
     view = render_card(card)
     accepted(view.rich, view.keyboard)
     assert not {"Approve plan", "Approve plan and its steps"} & set(labels(view.keyboard))
-    below = labels(make_keyboard(card, is_cut=True, viewed=True))
+    below = labels(make_keyboard(card, is_cut=True, is_viewed=True))
     assert {"Approve plan", "Approve plan and its steps"} <= set(below)
 
 

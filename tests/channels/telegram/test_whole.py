@@ -8,7 +8,7 @@ import pytest
 from bot.app import App, build
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
-from bot.domain.model import Finished, Stop, Text, ToolCall
+from bot.domain.model import Finished, StopReason, Text, ToolCall
 from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram
@@ -42,7 +42,7 @@ class Scripted:
         asks = type(last).__name__ == "UserText" and "rename" in last.text
         yield Text("I would rename it." if asks else f"So: {last.text}")
         calls = (ToolCall("c1", "rename", '{"title": "new"}'),) if asks else ()
-        yield Finished(Stop.FINISHED, calls)
+        yield Finished(StopReason.FINISHED, calls)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -226,7 +226,7 @@ async def test_an_agents_own_words_head_the_card_and_its_tools_name_stands_below
 
 async def test_no_model_can_call_the_tools_that_requests_are_made_of(serve: Serve):
     async with serve(**SETTINGS) as nod:
-        available = await nod.app.registry.available()
+        available = await nod.app.registry.load_tools()
         assert {"request_approval", "permit_tool_use"} <= set(available.tools)
         assert not {"request_approval", "permit_tool_use"} & set(available.offered_only.tools)
 

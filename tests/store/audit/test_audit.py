@@ -79,7 +79,7 @@ def test_a_row_changed_removed_or_slipped_in_is_named(
 def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None:
     forged = replace(ended, version=5)
     by = Author("approve", "chat:eve", "chat:eve", "chat")
-    rows.database.write_now(log.append, [Change(forged, {}, by)])
+    rows.database.write_now(log.record_changes, [Change(forged, {}, by)])
     assert broken(rows) == [f"proposal {ended.id}: its row is at version 4, its audit at 5"]
 
 

@@ -449,9 +449,12 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
         if database.dialect == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         assert run_in_transaction(
-            connection, lambda session: transitions.move(session, first, Author.nod("open"), rows.clock())
+            connection,
+            lambda session: transitions.change_proposal(session, first, Author.nod("open"), rows.clock()),
         )
-        later = thread.submit(other.write_now, transitions.move, second, Author.nod("later"), rows.clock())
+        later = thread.submit(
+            other.write_now, transitions.change_proposal, second, Author.nod("later"), rows.clock()
+        )
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))
         feed = database.read_now(log.list_after, seen)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from bot.domain.model import Finished, Stop, Text
+from bot.domain.model import Finished, StopReason, Text
 from bot.settings import SCRIPTED_NOTICE
 from tests.web.console.conftest import Serve, Served
 from tests.web.console.test_console import CARDS, NARROW, NewPage, ask, button, card, violations
@@ -159,7 +159,7 @@ def test_a_link_whose_words_name_another_host_leads_nowhere_and_shows_where_it_l
 
 
 def test_the_bars_of_usage_are_shares_of_the_total(serve: Serve, new_page: NewPage):
-    ends = [[Text("Hello."), Finished(Stop.FINISHED, (), tokens, tokens)] for tokens in (100, 300)]
+    ends = [[Text("Hello."), Finished(StopReason.FINISHED, (), tokens, tokens)] for tokens in (100, 300)]
     with serve(model=ScriptedModel(*ends)) as nod:
         for words in ("one", "two"):
             nod.client.post("api/chat", json={"message": words}).raise_for_status()

@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.agent.openai.answers.ends import is_temporary, is_window_full, stop_of, tell_end
 from bot.agent.openai.answers.thoughts import Thoughts
-from bot.domain.model import Finished, Part, Retracted, Stop, Text, Thought
+from bot.domain.model import Finished, Part, Retracted, StopReason, Text, Thought
 from bot.errors import ModelCut, ModelTooLong
 
 Json = dict[str, Any]
@@ -91,7 +91,7 @@ class StreamedAnswer(ABC):
             parts.append(Text(visible))
         return parts
 
-    def _find_stop(self, reason: str, completion_tokens: int | None) -> Stop:
+    def _find_stop(self, reason: str, completion_tokens: int | None) -> StopReason:
         """Return the kind of the answer's end.
 
         ``reason``: the server's, as `read_end` returns it. ``completion_tokens``: the number of tokens in the
@@ -99,7 +99,7 @@ class StreamedAnswer(ABC):
         ModelCut for a reason that is not known.
         """
         if self.is_full:
-            return Stop.LENGTH
+            return StopReason.LENGTH
         if not self.has_output and is_window_full(reason, completion_tokens):
             raise ModelTooLong
         stop = stop_of(reason)

@@ -2,8 +2,8 @@
 
 By the rule, the first fragment of a call has its id and name. The next ones have pieces of its arguments
 (JSON as text). ``index`` says which call a fragment belongs to. Servers leave out, repeat or mix up each of
-these, and `Calls` still assembles the calls. `find_name` finds the tool that a call means if the model
-put something around the tool's name.
+these, and `Calls` still assembles the calls. `find_offered_name` finds the tool that a call means if the
+model put something around the tool's name.
 """
 
 import json
@@ -194,12 +194,12 @@ def _read_arguments_piece(function: dict[str, Any]) -> str:
     return ""
 
 
-def name_calls(calls: Iterable[ToolCall], offered_names: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    """Return the calls, each with the name of its tool: see `find_name`."""
-    return tuple(replace(call, name=find_name(call.name, offered_names)) for call in calls)
+def resolve_tool_names(calls: Iterable[ToolCall], offered_names: AbstractSet[str]) -> tuple[ToolCall, ...]:
+    """Return the calls, each with the name of its tool: see `find_offered_name`."""
+    return tuple(replace(call, name=find_offered_name(call.name, offered_names)) for call in calls)
 
 
-def find_name(name: str, offered_names: AbstractSet[str]) -> str:
+def find_offered_name(name: str, offered_names: AbstractSet[str]) -> str:
     """Return the name of the offered tool that a model means.
 
     This is ``x`` for ``functions.x:0`` or ``default_api.x``. An offered name is returned as it is. So is a

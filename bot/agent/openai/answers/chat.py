@@ -14,7 +14,7 @@ from bot.agent.openai.answers.calls import Calls
 from bot.agent.openai.answers.ends import read_end
 from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
-from bot.domain.model import Finished, Part, Stop, ToolCall
+from bot.domain.model import Finished, Part, StopReason, ToolCall
 
 _KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
 """The fields of a delta that are OpenAI's.
@@ -159,7 +159,7 @@ class ChatAnswer(StreamedAnswer):
         stop = self._find_stop(self._end, counted if isinstance(counted, int) else None)
         return Finished(
             stop=stop,
-            calls=self._finish_calls() if stop is Stop.FINISHED else (),
+            calls=self._finish_calls() if stop is StopReason.FINISHED else (),
             prompt_tokens=read_count(self._usage.get("prompt_tokens")),
             completion_tokens=read_count(counted),
             cached_tokens=read_cached_count(self._usage.get("prompt_tokens_details")),

@@ -6,7 +6,7 @@ half an answer never passes for a complete answer.
 
 from typing import Any
 
-from bot.domain.model import Stop
+from bot.domain.model import StopReason
 from bot.domain.text import shorten
 
 _MAX_SHOWN_CHARS = 60
@@ -45,18 +45,18 @@ def read_end(reason: Any) -> str:
     return "" if word in _NO_REASONS else word
 
 
-def stop_of(end: str) -> Stop | None:
+def stop_of(end: str) -> StopReason | None:
     """Return the kind of an end; None for a reason that is not known.
 
     Gemini sends ``content_filter: PROHIBITED_CONTENT``, so the part before a colon is looked up, too.
     """
     for word in (end, end.partition(":")[0]):
         if not word or word in _FINISHED:
-            return Stop.FINISHED
+            return StopReason.FINISHED
         if word in _LENGTH:
-            return Stop.LENGTH
+            return StopReason.LENGTH
         if word in _FILTERED:
-            return Stop.FILTERED
+            return StopReason.FILTERED
     return None
 
 
@@ -67,7 +67,7 @@ def is_window_full(end: str, completion_tokens: int | None) -> bool:
     """
     if end.startswith(_FULL_WINDOW_PREFIXES):
         return True
-    return stop_of(end) is Stop.LENGTH and completion_tokens == 0
+    return stop_of(end) is StopReason.LENGTH and completion_tokens == 0
 
 
 def is_temporary(end: str) -> bool:

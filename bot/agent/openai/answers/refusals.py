@@ -112,7 +112,7 @@ class Refusal:
         return not is_transient and signs.NAMES_MONEY.search(self.searchable) is not None
 
     @property
-    def may_be_long(self) -> bool:
+    def may_be_too_long(self) -> bool:
         """True if the server refuses for an unrecognised reason: a shorter request may be answered."""
         return self.cause is RefusalCause.REFUSED
 

@@ -14,7 +14,7 @@ from bot.agent.openai.answers.calls import claim_id
 from bot.agent.openai.answers.ends import read_end
 from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
-from bot.domain.model import Finished, Part, Stop, ToolCall
+from bot.domain.model import Finished, Part, StopReason, ToolCall
 
 _END_EVENTS = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
@@ -87,7 +87,7 @@ class ResponsesAnswer(StreamedAnswer):
         stop = self._find_stop(reason or status, output_tokens if isinstance(output_tokens, int) else None)
         return Finished(
             stop=stop,
-            calls=self._read_calls() if stop is Stop.FINISHED else (),
+            calls=self._read_calls() if stop is StopReason.FINISHED else (),
             prompt_tokens=read_count(usage.get("input_tokens")),
             completion_tokens=read_count(output_tokens),
             cached_tokens=read_cached_count(usage.get("input_tokens_details")),

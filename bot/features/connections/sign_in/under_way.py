@@ -250,7 +250,7 @@ def end_sign_in(session: Session, sign_in: AccountSignIn, now: datetime) -> None
         revoke_unused_tokens(session, ended, now)
 
 
-def end_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
+def end_sign_ins_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
     """End every sign-in of a person."""
     is_theirs = col(ConnectingRow.person).in_(sorted(accounts))
     for row in list(session.exec(select(ConnectingRow).where(is_theirs))):

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # flags of open(2) for `open_descriptor`: a folder, a file to read, a file that must not exist yet
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # flags of renameat2(2)
 NOREPLACE = 1  # fail if the new name is taken
 EXCHANGE = 2  # swap the two names
@@ -50,7 +50,7 @@ def open_descriptor(name: str, flags: int, folder: int | None = None) -> Iterato
 
 def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
     """Create a file in an open folder, and sync the file. Raises FileExistsError if there is one."""
-    with open_descriptor(name, NEW, folder) as fd, open(fd, "wb", closefd=False) as out:
+    with open_descriptor(name, NEW_FILE_FLAGS, folder) as fd, open(fd, "wb", closefd=False) as out:
         out.write(content)
         out.flush()
         os.fchmod(fd, mode)

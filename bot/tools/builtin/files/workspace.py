@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from bot.errors import SettingsError, ToolError
 from bot.tools.builtin.files.descriptors import (
-    FOLDER,
-    READ,
+    FOLDER_FLAGS,
+    READ_FLAGS,
     FolderEntry,
     open_descriptor,
     rename_to_free_name,
@@ -112,7 +112,7 @@ class ConfinedFolder:
                 with _as_tool_error(names[:depth]):
                     if make:
                         _make_missing(name, fd)
-                    inner = os.open(name, FOLDER, dir_fd=fd)
+                    inner = os.open(name, FOLDER_FLAGS, dir_fd=fd)
                 os.close(fd)
                 fd = inner
             yield fd
@@ -147,7 +147,7 @@ class ConfinedFolder:
         with _as_tool_error(names):
             # before it is opened, since opening a device or a pipe could already do something
             _require_file(names, os.stat(names[-1], dir_fd=fd, follow_symlinks=False))
-            with open_descriptor(names[-1], READ, fd) as file:
+            with open_descriptor(names[-1], READ_FLAGS, fd) as file:
                 info = os.fstat(file)
                 _require_file(names, info)
                 if info.st_nlink > 1:

@@ -27,9 +27,9 @@ from pathlib import Path
 from bot.errors import ToolError
 from bot.tools.builtin.files.descriptors import (
     EXCHANGE,
-    FOLDER,
+    FOLDER_FLAGS,
     NOREPLACE,
-    READ,
+    READ_FLAGS,
     kind_of,
     open_descriptor,
     renameat2,
@@ -119,7 +119,7 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
 def read_states(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
     """Return the current state of each path."""
     check_changes(changes)
-    with open_descriptor(str(workspace), FOLDER) as root:
+    with open_descriptor(str(workspace), FOLDER_FLAGS) as root:
         return [_read_state(root, change.path) for change in changes]
 
 
@@ -178,7 +178,7 @@ def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
 def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
     """Yield the open workspace, locked against other applies. Raises ToolError for bad changes."""
     check_changes(changes)
-    with open_descriptor(str(workspace), FOLDER) as root:
+    with open_descriptor(str(workspace), FOLDER_FLAGS) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
         yield root
 
@@ -193,7 +193,7 @@ def _open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
     parent = root
     with contextlib.ExitStack() as stack:
         for folder in folders:
-            parent = stack.enter_context(open_descriptor(folder, FOLDER, parent))
+            parent = stack.enter_context(open_descriptor(folder, FOLDER_FLAGS, parent))
         yield parent, name
 
 
@@ -224,7 +224,7 @@ def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
         case "file" if stamped or status.st_size > _MAX_COMPARED_BYTES:
             return FileState(kind, mode, status.st_size, Stamp.of(status).mark)
         case "file":
-            with open_descriptor(name, READ, folder) as fd:
+            with open_descriptor(name, READ_FLAGS, folder) as fd:
                 return FileState.of(mode, content_of(fd))
         case _:
             return FileState(kind, mode)
@@ -240,7 +240,7 @@ def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bo
     try:
         current = _read_entry(folder, name, stamped=stamped)
         if state.kind == "folder" and not may_have_entries:
-            with open_descriptor(name, FOLDER, folder) as inner:
+            with open_descriptor(name, FOLDER_FLAGS, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
     except OSError:  # such as: there is no such entry
@@ -284,7 +284,7 @@ def _is_removed(path: str, removed: set[str]) -> bool:
 def _write_stage(root: int, changes: Sequence[FileChange], stage_name: str) -> None:
     """Make the staging folder: every new content and, as the last file, the list of changes."""
     os.mkdir(stage_name, 0o700, dir_fd=root)
-    with open_descriptor(stage_name, FOLDER, root) as stage:
+    with open_descriptor(stage_name, FOLDER_FLAGS, root) as stage:
         for number, change in enumerate(changes):
             if change.new is not None and not _is_mode_change(change):
                 _write_slot(root, stage, str(number), change.path, change.new)
@@ -325,7 +325,7 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
     Return the reason for the failure; empty if all changes are made. In both cases the staging folder is
     removed. Raises OSError if not all can be undone; then the staging folder stays.
     """
-    with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as stage:
+    with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER_FLAGS, root) as stage:
         failure = _exchange_all(root, stage, changes)
         os.fsync(stage)
     _remove_stage(workspace, root, key, _UNDONE_SUFFIX if failure else _DONE_SUFFIX)
@@ -385,7 +385,10 @@ def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
     old = change.old
     new = change.new
     if new is not None and _is_mode_change(change):
-        with _open_parent(root, change.path) as (folder, name), open_descriptor(name, FOLDER, folder) as fd:
+        with (
+            _open_parent(root, change.path) as (folder, name),
+            open_descriptor(name, FOLDER_FLAGS, folder) as fd,
+        ):
             os.fchmod(fd, new.mode)
         return
 

@@ -22,7 +22,7 @@ from typing import Any
 from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.descriptors import FOLDER, READ, kind_of, open_descriptor
+from bot.tools.builtin.files.descriptors import FOLDER_FLAGS, READ_FLAGS, kind_of, open_descriptor
 from bot.tools.builtin.files.paths import may_be_in_path
 from bot.tools.builtin.files.workspace import decode_text
 from bot.tools.builtin.trials.copies import CopiedPath, CopiedPaths, Stamp
@@ -149,7 +149,7 @@ def compare_copy(workspace: Path, copy: Path, copied_paths: CopiedPaths, owner: 
     not have changed since. The command has ended, so the copy no longer changes.
     """
     new_states: dict[str, FileState] = {}
-    with open_descriptor(str(copy), FOLDER) as root:
+    with open_descriptor(str(copy), FOLDER_FLAGS) as root:
         walker = _CopyWalker(copied_paths, owner, _BoundedReader())
         for path, state in walker.walk(root, parent="", depth=0):
             new_states[path] = state
@@ -200,7 +200,7 @@ class _CopyWalker:
                 if copied is None or copied.kind != "folder" or copied.mode | 0o700 != open_mode:
                     yield path, FileState(kind, open_mode)
                 os.chmod(name, open_mode, dir_fd=folder)
-                with open_descriptor(name, FOLDER, folder) as inner:
+                with open_descriptor(name, FOLDER_FLAGS, folder) as inner:
                     yield from self.walk(inner, path, depth + 1)
             elif copied is not None and copied.copy_stamp == Stamp.of(status):
                 continue  # it was not changed since it was copied
@@ -214,7 +214,7 @@ class _CopyWalker:
 
     def _read_file(self, name: str, folder: int, mode: int, size: int) -> FileState:
         os.chmod(name, mode | 0o400, dir_fd=folder)
-        with open_descriptor(name, READ, folder) as fd:
+        with open_descriptor(name, READ_FLAGS, folder) as fd:
             state = self.reader.read(fd, mode, size)
         if state is None:
             raise Inapplicable(f"It changes more than {_MAX_CONTENT_BYTES >> 20} MB.")
@@ -272,7 +272,7 @@ def _read_old_state(workspace: Path, path: str, copied: CopiedPath, reader: _Bou
         return FileState("folder", copied.mode | 0o700)
     if copied.kind == "link":
         return FileState("link", mark=copied.target)
-    with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
+    with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ_FLAGS) as fd:
         if Stamp.of(os.fstat(fd)) == copied.source_stamp:
             state = reader.read(fd, copied.mode, copied.size)
             # a file that is too large to read is identified by its stamp
@@ -308,7 +308,7 @@ def _order_changes(changes: Sequence[FileChange]) -> list[FileChange]:
     return removals + folders + others
 
 
-def runs_in_git(path: str) -> bool:
+def is_code_of_git(path: str) -> bool:
     """Return whether git runs the file at a path (a hook), or programs that it names (a configuration)."""
     names = [name.casefold() for name in path.split("/")]
     if ".git" not in names:
@@ -329,9 +329,9 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
     files: list[TriedFile] = []
     other_lines: list[str] = []  # the lines of the last field
     chars_left = _MAX_SHOWN_CHARS
-    for change in sorted(changes, key=lambda change: (not runs_in_git(change.path), change.path)):
+    for change in sorted(changes, key=lambda change: (not is_code_of_git(change.path), change.path)):
         path = change.path
-        is_run_by_git = runs_in_git(path)
+        is_run_by_git = is_code_of_git(path)
         old = show_state(change.old)
         new = show_state(change.new)
         size = len(old or "") + len(new or "")
@@ -361,7 +361,7 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
 def _name_content_field(change: FileChange, *, has_room: bool) -> str:
     """Return the name of the field with the text of a change; empty if the text gets no field."""
     path = change.path
-    if runs_in_git(path):
+    if is_code_of_git(path):
         return f"code of {path}"
     is_in_git = ".git" in path.casefold().split("/")
     has_content = all(state.content for state in change.states)

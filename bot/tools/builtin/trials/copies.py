@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.descriptors import FOLDER, NEW, READ, kind_of, open_descriptor
+from bot.tools.builtin.files.descriptors import (
+    FOLDER_FLAGS,
+    NEW_FILE_FLAGS,
+    READ_FLAGS,
+    kind_of,
+    open_descriptor,
+)
 
 STAGING_PREFIX = ".nod-apply-"
 """The prefix of folders in the workspace that hold changes until they are in place; never copied."""
@@ -97,8 +103,8 @@ def copy_workspace(
     copier = _Copier(limits, owner, deadline=time.monotonic() + limits.seconds)
     try:
         with (
-            open_descriptor(str(workspace), FOLDER) as source_folder,
-            open_descriptor(str(target), FOLDER) as target_folder,
+            open_descriptor(str(workspace), FOLDER_FLAGS) as source_folder,
+            open_descriptor(str(target), FOLDER_FLAGS) as target_folder,
         ):
             copier.copy_entries(source_folder, target_folder, path="", depth=0)
     except OSError as error:
@@ -155,17 +161,17 @@ class _Copier:
             "folder", mode, size=0, source_stamp=Stamp.of(info), copy_stamp=Stamp()
         )
         with (
-            open_descriptor(name, FOLDER, source) as source_folder,
-            open_descriptor(name, FOLDER, target) as target_folder,
+            open_descriptor(name, FOLDER_FLAGS, source) as source_folder,
+            open_descriptor(name, FOLDER_FLAGS, target) as target_folder,
         ):
             self.copy_entries(source_folder, target_folder, path, depth + 1)
             self._set_owner_and_mode(target_folder, mode | 0o700)  # the owner must be able to change it
 
     def _copy_file(self, name: str, source: int, target: int, path: str) -> None:
-        with open_descriptor(name, READ, source) as source_file:
+        with open_descriptor(name, READ_FLAGS, source) as source_file:
             info = os.fstat(source_file)
             mode = _permissions(info)
-            with open_descriptor(name, NEW, target) as target_file:
+            with open_descriptor(name, NEW_FILE_FLAGS, target) as target_file:
                 self._copy_content(source_file, target_file, info.st_size)
                 self._set_owner_and_mode(target_file, mode)
                 os.utime(target_file, ns=(info.st_atime_ns, info.st_mtime_ns))
@@ -238,7 +244,7 @@ def _create_locked_folder(base: Path) -> CopyFolder:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_COPY_PREFIX, dir=base))
         with contextlib.suppress(FileNotFoundError):
-            lock = os.open(folder, FOLDER)
+            lock = os.open(folder, FOLDER_FLAGS)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 still_exists = os.fstat(lock).st_nlink > 0
@@ -251,7 +257,7 @@ def remove_abandoned_copies(workspace: Path) -> None:
     """Remove the copies of processes that are gone: copies whose folders are not locked."""
     for base in {Path(tempfile.gettempdir()), workspace.parent}:
         for folder in base.glob(f"{_COPY_PREFIX}*"):
-            with contextlib.suppress(OSError), open_descriptor(str(folder), FOLDER) as lock:
+            with contextlib.suppress(OSError), open_descriptor(str(folder), FOLDER_FLAGS) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_folder(folder)
 
@@ -263,10 +269,10 @@ def remove_folder(folder: Path) -> None:
     """
     numbers = itertools.count(1)
     prefix = f"{_COPY_PREFIX}{secrets.token_hex(8)}-"  # no folder inside has such a name
-    with open_descriptor(str(folder), FOLDER) as top:
+    with open_descriptor(str(folder), FOLDER_FLAGS) as top:
         while names := _unlink_files(top):
             for name in names:
-                with open_descriptor(name, FOLDER, top) as inner:
+                with open_descriptor(name, FOLDER_FLAGS, top) as inner:
                     for inner_name in _unlink_files(inner):
                         new_name = f"{prefix}{next(numbers)}"
                         os.rename(inner_name, new_name, src_dir_fd=inner, dst_dir_fd=top)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.agent.openai.answers.arguments import read_arguments
-from bot.agent.openai.answers.calls import Calls, find_name
+from bot.agent.openai.answers.calls import Calls, find_offered_name
 
 A = '{"text": "x"}'
 READ = {
@@ -81,12 +81,12 @@ OFFERED = {"note_add", "list"}
      "note_add<|channel|>commentary", "note_add<|channel|>json", "note_add<\uff5ctool▁sep\uff5c>"],
 )  # fmt: skip
 def test_a_name_in_a_dress_means_the_tool(name: str) -> None:
-    assert find_name(name, OFFERED) == "note_add"
+    assert find_offered_name(name, OFFERED) == "note_add"
 
 
 @pytest.mark.parametrize("name", ["note", "functions.other:0", "", "NOTE_ADD", "note add"])
 def test_a_name_that_means_none_stays(name: str) -> None:
-    assert find_name(name, OFFERED) == name
+    assert find_offered_name(name, OFFERED) == name
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 import pytest
 
 from bot.agent.openai.answers.ends import is_temporary, read_end, stop_of
-from bot.domain.model import Stop
+from bot.domain.model import StopReason
 
 ENDS = {
-    Stop.FINISHED: ("stop", "tool_calls", "function_call", "STOP", "end_turn", "tool_use", "stop_sequence",
-                    "eos", "eos_token", "complete", None, "", "null"),
-    Stop.LENGTH: ("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length",
-                  "model_context_window_exceeded"),
-    Stop.FILTERED: ("content_filter", "SAFETY", "RECITATION", "sensitive", "refusal",
+    StopReason.FINISHED: ("stop", "tool_calls", "function_call", "STOP", "end_turn", "tool_use",
+                          "stop_sequence", "eos", "eos_token", "complete", None, "", "null"),
+    StopReason.LENGTH: ("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length",
+                        "model_context_window_exceeded"),
+    StopReason.FILTERED: ("content_filter", "SAFETY", "RECITATION", "sensitive", "refusal",
                     "content_filter: PROHIBITED_CONTENT"),
     None: ("error", "insufficient_system_resource", "network_error", "abort", "cancelled", "OTHER",
            "pause_turn", "MALFORMED_FUNCTION_CALL", "function_call_filter: MALFORMED_FUNCTION_CALL",
@@ -21,7 +21,7 @@ ENDS = {
 @pytest.mark.parametrize(
     ("stop", "reason"), [(stop, reason) for stop, some in ENDS.items() for reason in some]
 )
-def test_each_reason_is_known_or_a_cut(stop: Stop | None, reason: object) -> None:
+def test_each_reason_is_known_or_a_cut(stop: StopReason | None, reason: object) -> None:
     assert stop_of(read_end(reason)) is stop
 
 
