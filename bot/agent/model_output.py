@@ -92,7 +92,7 @@ class ModelOutput:
             return False
         if not was_corrected and not has_call_marks(self.text):
             return False
-        # a quotation of the history is not read as a call
+        # a quotation of the history becomes a refused call
         remaining, calls = read_written_calls(self.text, specs, history)
         if calls:
             self.pieces = [remaining] if remaining else []

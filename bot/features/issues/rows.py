@@ -223,7 +223,8 @@ def find_comment(session: Session, number: int, comment_id: int) -> Comment | No
 
 def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
     """Delete a comment of an issue, if it still exists. The issue counts as updated in any case."""
-    session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.id) == comment_id))
+    is_meant = (col(IssueCommentRow.id) == comment_id, col(IssueCommentRow.issue_number) == number)
+    session.execute(delete(IssueCommentRow).where(*is_meant))
     session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
 
 

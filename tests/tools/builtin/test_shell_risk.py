@@ -310,3 +310,8 @@ def test_an_argv_taken_for_a_read_changes_no_file_when_it_really_runs(judge, wor
 
 def snapshot(workspace: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in workspace.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize("flags", ["-f", "-fq", "-B y"])
+def test_a_new_branch_that_throws_changes_away_is_destructive(judge, flags):
+    assert judge(shlex.split(f"git checkout -b x {flags}")).level is Level.DESTRUCTIVE

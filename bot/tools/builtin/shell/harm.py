@@ -61,7 +61,7 @@ _GIT_LONG_FLAGS = (  # harmful long flags of any subcommand
 _GIT_FLAG_LETTERS = {  # harmful one-letter flags, by subcommand
     "push": "fd", "branch": "dDMCf", "tag": "df", "switch": "fC", "clone": "uc", "rebase": "xs", "grep": "O",
     "pull": "fs", "fetch": "fpP", "merge": "s", "add": "f", "mv": "f", "notes": "f", "revert": "s",
-    "cherry-pick": "s",
+    "cherry-pick": "s", "checkout": "fB",
 }  # fmt: skip
 _GIT_HARMFUL_WORDS = {  # harmful words after a subcommand
     "stash": {"drop", "clear", "pop"},
