@@ -203,7 +203,7 @@ async def test_the_servers_own_reason_is_told_and_a_remedy_only_where_it_fits(me
 
 
 async def test_a_model_without_tools_is_told_with_the_setting_that_helps(meet: Meet) -> None:
-    async with meet(named={"setting": "NOD_MODEL"}) as (nod, server):
+    async with meet(named={"setting_to_correct": "NOD_MODEL"}) as (nod, server):
         server.reply(blame(400, {"error": "gemma3:latest does not support tools"}))
         assert "NOD_MODEL_TOOLS=text" in shown(await nod.chat("go"))
 

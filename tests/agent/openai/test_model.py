@@ -69,7 +69,7 @@ async def make(server):
     def model(**changes) -> OpenAIModel:
         known = {each.name for each in fields(NamedModel)}
         named = {"name": "gpt-test", "model": "gpt-test", "base_url": server.url, "secret": server.key}
-        named |= {"key": "OPENAI_API_KEY", "setting": "NOD_MODEL"}
+        named |= {"key": "OPENAI_API_KEY", "setting_to_correct": "NOD_MODEL"}
         named["name"] = changes.get("model", "gpt-test")
         given = {name: value for name, value in changes.items() if name in known}
         others = {name: value for name, value in changes.items() if name not in known}

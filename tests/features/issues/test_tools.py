@@ -462,9 +462,9 @@ def test_the_tracker_can_be_turned_off(setting: str, there: bool, database: Data
     assert ("create_issue" in found) is there
 
 
-async def test_only_a_comment_of_the_named_issue_is_taken_back(tracker):
+async def test_only_a_comment_of_the_named_issue_is_removed(tracker):
     for title in ("Login fails", "Dark mode"):
         await tracker.run("create_issue", title=title)
     await tracker.run("comment_issue", number=1, body="Me too")
-    await tracker.run("take_back_comment", number=2, comment=1)  # the first comment of all, of issue 1
+    await tracker.run("take_back_comment", number=2, comment=1)  # the first comment, which is on issue 1
     assert len((await tracker.run("get_issue", number=1))["comments"]) == 1

@@ -168,7 +168,7 @@ async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(
     await nod.idle()
     transcript = await nod.transcript()
     gate = nod.gate
-    whole = await gate.registry.available()
+    whole = await gate.registry.load_tools()
     assert "paint" in whole.tools
     [judged] = await gate.consider(whole, [call("paint", lamp="desk", color="red")], transcript, "")
     assert judged.proposal is None
