@@ -112,7 +112,7 @@ class World:
 
     async def available(self) -> AvailableTools:
         """What the model is offered."""
-        return (await self.app.registry.load_tools()).offered_only
+        return (await self.app.registry.load_tools()).model_tools
 
     async def park(self) -> tuple[Ear, Proposal]:
         """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""

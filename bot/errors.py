@@ -14,7 +14,7 @@ NodError
 │   ├── PermanentRefusal asking again with the same arguments cannot help
 │   ├── Disconnected     the account in whose name the call was to run is no longer connected
 │   ├── UnknownTool      the model asked for a tool that does not exist
-│   ├── CallRefused   the rules let no one decide it, so it cannot be asked for
+│   ├── CallRefused      the rules let no one decide it, so it cannot be asked for
 │   ├── TooManyCalls     this person has asked for more than anyone may
 │   ├── KeyTaken         the idempotency key belongs to another request
 │   └── ToolTimedOut     the tool did not answer within its limit

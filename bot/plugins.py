@@ -93,11 +93,11 @@ def import_named(setting: str, name: str, module: str) -> ModuleType:
         else:
             fix = f"it needs the module {missing}; install that"
     except (Exception, SystemExit) as error:  # noqa: BLE001 - their code may raise anything
-        fix = f"it failed to import ({describe_import_failure(error)}); fix it"
+        fix = f"it failed to import ({describe_failure(error)}); fix it"
     raise SettingsError(f"{setting}: {name}: {fix}")
 
 
-def describe_import_failure(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Return the error and its place in the code, on one line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

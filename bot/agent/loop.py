@@ -189,7 +189,7 @@ class Loop:
         asker = run.turn.transcript.asker
         try:
             context = CallContext(turn.transcript.conversation.id, str(asker))
-            available = (await self.gate.registry.load_tools(context)).offered_only
+            available = (await self.gate.registry.load_tools(context)).model_tools
             while run.ending is None:
                 async for event in self._advance(run, available):
                     yield event

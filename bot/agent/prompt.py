@@ -133,10 +133,10 @@ def system_prompt(
     if team_tools:
         team_text += _TEAM_TEXT.format(tools=", ".join(team_tools))
     if briefing.instructions:
-        instructions = _INSTRUCTIONS_TEXT.format(text=_indent(briefing.instructions))
+        instructions = _INSTRUCTIONS_TEXT.format(text=indent(briefing.instructions))
     else:
         instructions = ""
-    workspace_text = _WORKSPACE_TEXT.format(text=_indent(workspace)) if workspace else ""
+    workspace_text = _WORKSPACE_TEXT.format(text=indent(workspace)) if workspace else ""
     return f"{_RULES_TEXT}{team_text}{instructions}{workspace_text}{surroundings}"
 
 
@@ -152,7 +152,7 @@ def write_surroundings(
     ``instructions``: those for this place. ``sections``: the texts that features add.
     """
     if instructions:
-        for_place = _PLACE_TEXT.format(text=_indent("\n".join(instructions)))
+        for_place = _PLACE_TEXT.format(text=indent("\n".join(instructions)))
     else:
         for_place = ""
     return f"{for_place}{''.join(sections)}{_describe_scene(transcript, now, briefing)}"
@@ -197,15 +197,13 @@ def _describe_clock(asker: Actor, now: datetime, briefing: Briefing) -> str:
 
 
 def _describe_teammate(teammate: Teammate) -> str:
-    text = _TEAMMATE_TEXT.format(
-        name=teammate.name, role=one_line(teammate.role), task=_indent(teammate.task)
-    )
+    text = _TEAMMATE_TEXT.format(name=teammate.name, role=one_line(teammate.role), task=indent(teammate.task))
     if teammate.locked:
         left = max(0, MAX_SUBMITTED_PLANS - teammate.rounds)  # a round is one version of its plan
         text += _LOCKED_TEXT.format(left=left, rounds=MAX_SUBMITTED_PLANS)
     return text
 
 
-def _indent(text: str) -> str:
+def indent(text: str) -> str:
     """Indent a text, so that none of its lines can imitate a part of the prompt."""
     return "\n    ".join(text.splitlines())

@@ -6,6 +6,7 @@ outside gets into it only if a person repeats it. The summary is sent as data, a
 
 from collections.abc import Sequence
 
+from bot.agent.prompt import indent
 from bot.agent.transcript import NOTE_PREFIX, list_call_outcomes
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.model import Entry, Finished, Model, Retracted, StopReason, SystemText, Text, UserText
@@ -81,8 +82,4 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], max_chars: int)
             name = "Nod"
         paragraphs.append(f"{name}: {shorten(line.text, max_line_chars)}".strip())
         paragraphs += list_call_outcomes(transcript, line)
-    return "\n".join(map(_indent_further_lines, paragraphs))
-
-
-def _indent_further_lines(paragraph: str) -> str:
-    return "\n    ".join(paragraph.splitlines())
+    return "\n".join(map(indent, paragraphs))

@@ -187,7 +187,7 @@ def fail_turn(
         outlook = _WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT
         explanation = f"{explanation} {outlook}"
     # a failure is no `Ending`: it is told by an event of its own, and stored as "failed"
-    turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
+    turns.end_turn(session, turn, turns.FAILED, now, error=explanation, retry_at=retry_at)
     if teammate:
         return explanation, plans.fail_teammate(session, conversation_id, explanation, now)
     # people are told when the first try fails, and when the last one does

@@ -263,12 +263,12 @@ def _plan_steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Leng
     uncut = exchanges[-_UNCUT_EXCHANGES:]
     recent = uncut[0]  # the position of the first part whose texts are not cut
     earlier = parts[1:current]
-    bounds_of_exchanges = [0, *_find_requests(earlier), len(earlier)]
     yield parts[:1], _Length.BOUNDED
     for part in parts[1:-1]:
         yield [part], _Length.THIN
     for part in parts[1:recent]:
         yield [part], _Length.BRIEF
+    bounds_of_exchanges = [0, *_find_requests(earlier), len(earlier)]
     for start, end in pairwise(bounds_of_exchanges):
         yield earlier[start:end], _Length.GONE
     yield parts[current : current + 1], _Length.BOUNDED

@@ -413,7 +413,7 @@ async def load_available(registry: Registry, person: Actor) -> AvailableTools:
 
 def list_callable(available: AvailableTools) -> list[Tool]:
     """Return the tools among these that any agent may be given; its token and the rules then decide."""
-    return [tool for tool in available.offered_only if _is_callable(tool)]
+    return [tool for tool in available.model_tools if _is_callable(tool)]
 
 
 def _is_callable(tool: Tool) -> bool:

@@ -43,7 +43,9 @@ class BudgetUse(NamedTuple):
     @property
     def description(self) -> str:
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
-        _, _, budget_and_scope = self.rule.typed.partition(" ")  # such as "budget 20 EUR a month for …"
+        _, _, budget_and_scope = self.rule.command_text.partition(
+            " "
+        )  # such as "budget 20 EUR a month for …"
         return f"{money(self.spent, self.budget.currency)} of {budget_and_scope}"
 
 

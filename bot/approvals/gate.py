@@ -187,8 +187,8 @@ class Gate:
             rows,
             transcript,
             answer_text,
-            all_tools=available.offered_only,
-            tools=choose_available(available.offered_only, transcript),
+            all_tools=available.model_tools,
+            tools=choose_available(available.model_tools, transcript),
             place=Place(str(conversation.origin), conversation.private),
             zone=await self.time_zone(transcript),
         )

@@ -101,13 +101,14 @@ def give_grant(
         # of the agent's name
         origin = Address(AGENTS, proposal.agent)
         audience = GrantAudience.HERE
+    chat = chat_of(origin)
     place: Address | None = None
     if audience is GrantAudience.HERE:
         place = origin
     elif audience is GrantAudience.CHAT:
-        place = chat_of(origin)
+        place = chat
     is_private = conversation is not None and conversation.private
-    whose = _describe_audience(proposal, audience, chat_of(origin), is_private=is_private)
+    whose = _describe_audience(proposal, audience, chat, is_private=is_private)
     is_for_any_requester = audience.is_wide or (is_of_plan and proposal.teammate)
     row = GrantRow(
         tool_name=scope.tool_name,

@@ -253,7 +253,8 @@ def _claim_under(
         return None
     by = Author.nod(Act.EXECUTE)
     version = policy.book.version
-    # two conditions: no other run has the resource (``thing``), and the stored rules are these (``book``)
+    # two conditions: no other run has the resource (``thing``), and the stored rules are these
+    # (``book_version``)
     return transitions.change_proposal(
         session, p, by, now, State.EXECUTING, owner=process, thing=resource, book_version=version
     )

@@ -475,7 +475,7 @@ class Presses:
         if Verb.APPROVE_STEPS not in proposal.kind.extra_verbs:
             raise ToolError("Only a plan has steps to approve.")
         available = await self.gate.registry.load_tools()
-        offered = available.offered_only.tools
+        offered = available.model_tools.tools
         scopes = []
         for name in Plan.of(proposal.arguments).tools:
             tool = offered.get(name)

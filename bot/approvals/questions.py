@@ -101,10 +101,11 @@ def _choose_place(session: Session, press: Press, p: Proposal, conversation_id: 
     cards = posted_cards.list_copies(session, p.card_id)
     pressed_cards = [card for card in cards if card.ref == press.ref]
     cards_there = [card for card in cards if card.address == press.address]
-    if not pressed_cards and not cards_there:
+    candidates = [*pressed_cards, *cards_there]  # the pressed card first
+    if not candidates:
         asker = Address(press.actor.channel, press.actor.key)
         return _AnswerPlace("in its conversation, and you are told", str(asker))
-    card = [*pressed_cards, *cards_there][0]
+    card = candidates[0]
     if card.address == origin:
         return _AnswerPlace("here")
     return _AnswerPlace("below this card", str(card.address), card.ref)

@@ -23,7 +23,7 @@ from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
 from bot.domain.conversations import ANSWERABLE_ROLES, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposals import APPROVED_STATES, Cause, Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import CallRefused
 from bot.store import conversations, proposals
@@ -40,7 +40,6 @@ _LED_BY_OTHERS_TEXT = "Words of others led to this read."
 _SCHEDULE_TEXT = "A schedule of yours reads this by itself. Your answer counts for its next runs."
 _TEAMMATE_TEXT = "A teammate reads this for you. Your answer counts for its task."
 _SEEN_TEXT = "Anyone who sees this card also sees what {server} answers."
-_APPROVED_STATES = (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
 
 
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
@@ -156,7 +155,7 @@ def _was_warned(session: Session, p: Proposal) -> bool:
 
 def _is_allowed(p: Proposal) -> bool:
     """Tell if the owner consented to the read of a reading, however the read ended."""
-    if p.state not in _APPROVED_STATES:
+    if p.state not in APPROVED_STATES:
         return False
     return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in p.votes)
 

@@ -90,7 +90,7 @@ def _store_approval(
     session: Session, context: PressContext, p: Proposal, votes: tuple[Vote, ...], *, for_real: bool | None
 ) -> PressOutcome:
     """Approve a proposal that has all ``votes`` it needs, and give the grants that its plan asks for."""
-    decision = dict(context.decision_columns)
+    decision = context.decision_columns
     if plans.was_reviewed(p):  # the lead agent has approved the plan before
         decision["decided_by"] += f" and {plans.LEAD.name}"
     p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decision)

@@ -2,7 +2,7 @@
 
 Most queries are answered from the database in one read, with the rights of that person (``rights``). Rights
 may depend on groups of people whose members only a platform knows. If a read finds that such a group is not
-known here yet, ``presses.gate.groups.read`` asks the platform for it, and reads once more.
+known here yet, ``presses.gate.groups.read_with_members`` asks the platform for it, and reads once more.
 
 A card is the message about a proposal, as ``delivery/cards.py`` draws it. A batch is several calls of one
 tool that have one card. With the flag ``together`` that card is returned for each of its proposals. A grant

@@ -44,7 +44,7 @@ def limit_brackets(parser: MarkdownIt) -> MarkdownIt:
 
     The parser takes some 300 steps for each bracket that nothing closes.
     """
-    parser.core.ruler.before("inline", "bound_links", _leave_brackets)
+    parser.core.ruler.before("inline", "limit_brackets", _leave_brackets)
     return parser
 
 

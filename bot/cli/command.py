@@ -50,7 +50,7 @@ class SharedOptions:
         return default_level
 
 
-_SHARED_OPTIONS: ContextVar[SharedOptions] = ContextVar("chosen")
+_SHARED_OPTIONS: ContextVar[SharedOptions] = ContextVar("shared_options")
 
 
 def get_shared_options() -> SharedOptions:

@@ -86,9 +86,9 @@ def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # the findings have the same words as the log
     settings, faults = Settings.inspect(**make_overrides())
-    surrounding_faults = find_environment_faults(os.environ)
-    findings = [make_fault(words) for words in (*faults, *surrounding_faults)]
-    if surrounding_faults:
+    environment_faults = find_environment_faults(os.environ)
+    findings = [make_fault(words) for words in (*faults, *environment_faults)]
+    if environment_faults:
         findings.append(warn("everything else", "was not checked. Fix this first, then check again."))
     elif settings:
         with show_progress("Checking", wanted=not as_json) as progress:

@@ -189,7 +189,7 @@ def _list_callable(available: AvailableTools) -> list[Tool]:
     Left out are tools with an ``effect``, such as those of a team of agents: they only change Nod's own rows,
     when an agent's answer is stored. So are the tools that ask people whatever the rules say.
     """
-    return [tool for tool in available.offered_only if tool.effect is None and not tool.kind.always_asks]
+    return [tool for tool in available.model_tools if tool.effect is None and not tool.kind.always_asks]
 
 
 def _find_tool(tools: list[Tool], name: str) -> Tool:

@@ -25,6 +25,7 @@ from bot.domain.people import NO_NAMES, Actor, Names, find_accounts_in, with_nam
 from bot.domain.plans import Plan, PlanLine, make_plan_lines
 from bot.domain.proposals import (
     REMOVED,
+    USUAL_DESTRUCTIVE_REASON,
     AskerFacts,
     Cause,
     DeciderNames,
@@ -38,14 +39,13 @@ from bot.domain.proposals import (
     Vote,
 )
 from bot.domain.redaction import redact, redact_text, secrets_in
-from bot.domain.text import hash_text, is_echo, one_line, sentence
+from bot.domain.text import SHORT_ID_CHARS, hash_text, is_echo, one_line, sentence
 from bot.domain.times import format_relative, format_span
 from bot.domain.trials import Trial
 from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
 _CAN_BE_UNDONE_TEXT = "Can be undone"  # the beginning of `Card.undo` if the call can be undone
-_USUAL_DESTRUCTIVE_REASON = "it cannot be undone"  # the reason that tools give for `Level.DESTRUCTIVE`
 _MAX_EDIT_NOTES = 5  # the most edits that a card names, the newest ones
 _MAX_CHECKED_FIELDS = 3  # the most fields, read again after the run, that a card names
 _MIN_SHARED_BUTTON = 2  # the least number of open proposals for a button that decides them together
@@ -53,7 +53,6 @@ _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
 )
-_SHORT_ID_CHARS = 8  # the beginning of an id that a note names
 _MIN_UNIQUE_CHARS = 40  # a text of this length is hardly the value of two fields
 _LEAD_TEXTS: Mapping[str | None, str] = {
     "lead": "A person or the lead agent approves it",
@@ -178,7 +177,7 @@ class Card:
         """The warning to read before approving; empty where there is nothing to warn of."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.risk_reason == _USUAL_DESTRUCTIVE_REASON:
+        if self.risk_reason == USUAL_DESTRUCTIVE_REASON:
             reason = ""  # the sentence on undo, with which the warning begins, says whether that is so
         else:
             reason = sentence(self.risk_reason)
@@ -455,9 +454,8 @@ def card_of(
         state=proposal.state,
         tone=tone,
         outcome=one_line(clean(outcome)),
-        decided_at=proposal.updated_at
-        if proposal.undone
-        else proposal.decided_at,  # after an undo, the time of the undo
+        # after an undo, the time of the undo
+        decided_at=proposal.updated_at if proposal.undone else proposal.decided_at,
         result=_show_result(_find_tool_words(proposal), secrets),
         result_url=proposal.result_url,
         result_fields=tuple((clean(label), clean(value)) for label, value in result_fields),
@@ -661,14 +659,15 @@ def _describe_state(proposal: Proposal) -> tuple[Tone, str]:
 def _describe_run(proposal: Proposal) -> str:
     if proposal.cause is Cause.STOPPED:
         return "Stopping"
-    if proposal.progress and not _has_printed_lines(proposal):
+    if proposal.progress and not _find_printed_lines(proposal):
         return f"Running ({proposal.progress})"
     return "Running"
 
 
-def _has_printed_lines(proposal: Proposal) -> bool:
-    """Tell if the progress of a run is the lines that it printed last, and not a few words."""
-    return proposal.progress is not None and "\n" in proposal.progress
+def _find_printed_lines(proposal: Proposal) -> str:
+    """Return the lines that a run printed last; empty if its progress is a few words, or none."""
+    progress = proposal.progress or ""
+    return progress if "\n" in progress else ""
 
 
 def _describe_withdrawal(proposal: Proposal, who: str) -> str:
@@ -780,7 +779,7 @@ def _is_asker_enough(proposal: Proposal) -> bool:
 def _list_undo_notes(proposal: Proposal) -> Iterator[str]:
     """Yield notes on what the call undoes, on fields that are not as approved, and on the call's own Undo."""
     if proposal.undoes and proposal.state is State.PROPOSED:
-        yield f"This undoes proposal {proposal.undoes[:_SHORT_ID_CHARS]}."
+        yield f"This undoes proposal {proposal.undoes[:SHORT_ID_CHARS]}."
     if proposal.state is not State.SUCCEEDED:
         return
     if proposal.wrong_fields:
@@ -832,7 +831,7 @@ def _format_vote(vote: Vote) -> str:
 def _find_tool_words(proposal: Proposal) -> str:
     """Return the tool's output: its last printed lines while it runs, then its answer or error."""
     if proposal.state is State.EXECUTING:
-        return (proposal.progress or "") if _has_printed_lines(proposal) else ""
+        return _find_printed_lines(proposal)
     if proposal.error:
         return proposal.error
     if proposal.told:  # the card's first line has the tool's own sentence in its place

@@ -58,7 +58,6 @@ def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int |
 
     The note says how the model reads what is left out.
 
-
     - ``handle``: the handle by which the model reads the full text (``bot/store/outputs.py``)
     - ``most``: the most characters to return, at least 500
     - ``length``: the number of characters of the full text, if ``text`` was shortened before

@@ -152,8 +152,8 @@ def make_plan_lines(
 ) -> list[PlanLine]:
     """Return the lines of a plan on a card, the summary first.
 
-    ``shown``: the plan's `list_plan_fields`, with the values of the version before. ``ticked``: the numbers
-    of finished steps.
+    ``shown``: the fields of the plan (`list_plan_fields`), with the values of the version before.
+    ``ticked``: the numbers of finished steps.
     """
     has_version_before = any(field.old_value for field in shown)
     marks = {field.field: _describe_difference(field) for field in shown} if has_version_before else {}

@@ -35,6 +35,7 @@ from bot.domain.verbs import Button, Verb
 
 _MAX_VALUE_CHARS = 120  # the length of a value in a sentence about that value alone
 _MAX_INLINE_CHARS = 60  # the length of a value in a sentence about several values
+USUAL_DESTRUCTIVE_REASON = "it cannot be undone"  # the reason of a tool that gives no other
 REMOVED = "removed"
 """The word in place of a field's new value, if the field has no value afterwards."""
 WARN_SHARE = 0.2
@@ -93,11 +94,12 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
     State.CANCELLED: frozenset(),
 }
-"""Every legal change of state. `bot.store.transitions.change_proposal` guards each by the row's state and
-version."""
+"""Every legal change of state; `bot.store.transitions.change_proposal` guards each by state and version."""
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
+APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
+"""States of a call that people approved, or that needed no approval."""
 
 
 class Cause(StrEnum):

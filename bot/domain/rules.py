@@ -33,7 +33,7 @@ from bot.domain.times import format_length, format_moment, parse_weekdays
 T = TypeVar("T")
 
 EVERYWHERE = "*"
-_ANY_TOOL = "*"  # the pattern of a rule about all tools, and of rules that are not about tools at all
+ANY_TOOL = "*"  # the pattern of a rule about all tools, and of rules that are not about tools at all
 UNDO_FOR = timedelta(minutes=30)  # the time for Undo where no rule sets one
 EVERYWHERE_WORD = "everywhere"  # the last word of a role that counts in every workspace
 MAX_INSTRUCTIONS_CHARS = 2_000
@@ -73,7 +73,7 @@ class Subject(StrEnum):
     BATCH = "batch"  # "stop": a row that fails stops the rows of its batch that have not begun
 
     @property
-    def typed(self) -> str:
+    def command_words(self) -> str:
         """The words after ``/approvals`` that set a rule of this subject."""
         return {"deciders": "approvers", "role": "roles add", "grants": "grants allow"}.get(self, self)
 
@@ -295,7 +295,7 @@ class Limits:
         return local
 
     @property
-    def typed(self) -> str:
+    def command_text(self) -> str:
         """The limits as an admin types them at the end of a rule."""
         parts = []
         if self.who:
@@ -373,7 +373,7 @@ class Rule:
 
     def is_about(self, tool_name: str) -> bool:
         """Return whether the rule is about a tool, wherever and whenever it counts."""
-        return self.pattern == _ANY_TOOL or _compile(self.pattern).match(tool_name) is not None
+        return self.pattern == ANY_TOOL or _compile(self.pattern).match(tool_name) is not None
 
     @property
     def budget(self) -> Budget:
@@ -403,16 +403,16 @@ class Rule:
     @property
     def words(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
-        return f"rule {self.id}: {self.typed}"
+        return f"rule {self.id}: {self.command_text}"
 
     @property
-    def typed(self) -> str:
+    def command_text(self) -> str:
         """The rule as an admin types it after ``/approvals``: ``policy always for delete_*``."""
-        tools = "" if self.pattern == _ANY_TOOL else f" for {self.pattern}"
+        tools = "" if self.pattern == ANY_TOOL else f" for {self.pattern}"
         word = "for" if self.subject in NOT_ABOUT_CALLS else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
-        limits = f" {self.limits.typed}" if self.limits else ""
-        return f"{self.subject.typed} {format_value(self.subject, self.value)}{tools}{where}{limits}"
+        limits = f" {self.limits.command_text}" if self.limits else ""
+        return f"{self.subject.command_words} {format_value(self.subject, self.value)}{tools}{where}{limits}"
 
 
 class RuleSlot(NamedTuple):
@@ -618,7 +618,7 @@ class Rulebook:
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Return the approver of plans at a place (an address as text): of several, the strictest."""
-        rules = self._list_at(Subject.PLANS, place, _ANY_TOOL)
+        rules = self._list_at(Subject.PLANS, place, ANY_TOOL)
         best = max(rules, key=lambda rule: _STRICTNESS_BY_SUBJECT[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
@@ -646,13 +646,13 @@ class Rulebook:
 
     def instructions(self, place: str) -> list[str]:
         """Return the instructions for a place (an address as text), the widest first."""
-        rules = self._list_at(Subject.INSTRUCTIONS, place, _ANY_TOOL)
+        rules = self._list_at(Subject.INSTRUCTIONS, place, ANY_TOOL)
         rules.sort(key=lambda rule: len(rule.scope))
         return [str(rule.value) for rule in rules]
 
     def hears_outsiders(self, place: str) -> bool:
         """Return whether guests and people of another company may talk to Nod at a place."""
-        return bool(self._list_at(Subject.OUTSIDERS, place, _ANY_TOOL))
+        return bool(self._list_at(Subject.OUTSIDERS, place, ANY_TOOL))
 
     def list_stricter_rivals(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
         """Return the stricter rules of the same subject that win over this rule for one of these tools."""

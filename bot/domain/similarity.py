@@ -1,9 +1,9 @@
 """Approve similar: a grant lets further calls run that are like one that people approved.
 
 A grant has a *scope* (how much a call must be like the approved one), an *audience* (whose calls, and where)
-and a *duration*. The scopes that one call offers, from exactly these arguments to any call of the tool, are
-its `list_grant_scopes`. A press and the HTTP API have other names for the three: ``rung`` (a rung of the
-ladder) is the scope, ``reach`` the audience, and ``lasting`` the duration.
+and a *duration*. The scopes that one call offers are a ladder, from exactly these arguments to any call of
+the tool (`list_grant_scopes`). A press and the HTTP API have other names for the three: ``rung`` (a rung of
+this ladder) is the scope, ``reach`` the audience, and ``lasting`` the duration.
 
 A grant is matched against full canonical arguments, never against what a card displayed. A tool may give its
 calls a `Likeness`: a key (for a file the resolved folder) and a beginning (the first words of a command).
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from bot.domain.proposals import canonical
 from bot.domain.rules import covers
+from bot.domain.text import SHORT_ID_CHARS
 
 _HERE = "the conversation where it was asked"
 _CHAT = "the chat where it was asked"
-_SHORT_ID_CHARS = 8  # the beginning of an id that people read
 
 
 class GrantScope(StrEnum):
@@ -80,7 +80,7 @@ class GrantAudience(StrEnum):
             GrantAudience.REQUESTER: f"{requester} everywhere",
             GrantAudience.CHAT: f"everyone in {chat}",
             GrantAudience.EVERYONE: "everyone everywhere",
-            GrantAudience.SCHEDULE: f"runs of {requester}'s schedule {schedule[:_SHORT_ID_CHARS]}".rstrip(),
+            GrantAudience.SCHEDULE: f"runs of {requester}'s schedule {schedule[:SHORT_ID_CHARS]}".rstrip(),
         }[self]
 
 

@@ -17,6 +17,7 @@ import regex
 
 T = TypeVar("T")
 
+SHORT_ID_CHARS = 8  # the characters of an id that people read
 _NUL = "\x00"
 _HALVES = re.compile("[\ud800-\udfff]")  # surrogates
 _UNSTORABLE = re.compile(f"{_NUL}|{_HALVES.pattern}")

@@ -255,7 +255,7 @@ def make_label_with_reason(decline: Button) -> str:
 
 
 class Way(StrEnum):
-    """What a press of a button does first. The verb follows right away, or from the window that opens."""
+    """The first effect of a press of a button. The verb follows right away, or from the window that opens."""
 
     PRESS = "press"  # the button is on a card: the verb is done, or its input is asked for
     READ = "read"  # the button is below a question or the complete content: the verb is done

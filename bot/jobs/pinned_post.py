@@ -1,4 +1,6 @@
-"""A POST to a server that a script or a device named: once, and without reading the body of the answer.
+"""A POST to a server that a script, a device or the settings named.
+
+It is sent once, and the body of the answer is not read.
 
 It is *pinned*: the connection goes only to the addresses of the host that were checked. No redirect is
 followed, and the server can't delay the end of a POST beyond `MAX_POST_SECONDS`.

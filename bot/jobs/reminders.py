@@ -26,7 +26,7 @@ from bot.domain.proposals import Proposal, describe_others, group_by_card, time_
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.steps import REMINDER, is_place, take_steps
-from bot.domain.text import escape_markdown
+from bot.domain.text import SHORT_ID_CHARS, escape_markdown
 from bot.domain.times import format_span
 from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
@@ -253,7 +253,7 @@ def _format_digest(session: Session, scope: str, now: datetime) -> str:
     if not listed:
         return "Nothing is waiting for a decision today."
     lines = [
-        f"- `{first.id[:8]}` {first.description}{describe_others(len(more))} "
+        f"- `{first.id[:SHORT_ID_CHARS]}` {first.description}{describe_others(len(more))} "
         f"(asked by {first.requester.label}, {format_span(first.expires_at - now)} left)"
         for first, *more in group_by_card(listed)  # the proposals of one card are one line
     ]

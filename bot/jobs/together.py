@@ -142,7 +142,7 @@ class DatabaseCluster:
 
         This runs in a thread, so that a tool that blocks the event loop makes no process look dead.
         """
-        watch = FailureDetector()  # finds the processes whose number of beats no longer grows
+        detector = FailureDetector()  # finds the processes whose number of beats no longer grows
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
@@ -151,7 +151,7 @@ class DatabaseCluster:
                 beats = self._database.write_now(processes.raise_beats, self._process, self._clock())
                 update = partial(self.wire.update_others, others=bool(beats), pieces_before=pieces_before)
                 loop.call_soon_threadsafe(update)
-                silent = watch.record_beats(beats)
+                silent = detector.record_beats(beats)
                 gone_before = gone
                 gone = self._database.write_now(processes.forget_processes, silent) if silent else []
             except SQLAlchemyError as error:

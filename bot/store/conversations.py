@@ -89,11 +89,11 @@ _SELECT_BY_PROPOSALS = (
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
     return database.read_once(
-        session, (Conversation, conversation_id), lambda: _load_row(session, conversation_id)
+        session, (Conversation, conversation_id), lambda: _load_conversation(session, conversation_id)
     )
 
 
-def _load_row(session: Session, conversation_id: str) -> Conversation | None:
+def _load_conversation(session: Session, conversation_id: str) -> Conversation | None:
     row = session.connection().execute(_GET, {"id": conversation_id}).first()
     return from_row(row) if row else None
 

@@ -86,7 +86,7 @@ def to_row(proposal: Proposal) -> dict[str, Any]:
     return storable(row) | {"arguments": dict(proposal.arguments)}
 
 
-def _unchanged(value: Any) -> Any:
+def _keep_value(value: Any) -> Any:
     return value  # an enum is stored as the text that it is
 
 
@@ -196,8 +196,8 @@ def _seconds_to_length(seconds: float) -> timedelta:
 
 
 _CONVERSIONS: Mapping[str, _Conversion] = {
-    "state": _Conversion(_unchanged, State),
-    "cause": _Conversion(_unchanged, _none_if_empty(Cause)),
+    "state": _Conversion(_keep_value, State),
+    "cause": _Conversion(_keep_value, _none_if_empty(Cause)),
     "preview": _Conversion(_fields_to_json, _fields_from_json),
     "deciders": _Conversion(_deciders_to_json, _deciders_from_json),
     "steps": _Conversion(_steps_to_json, _steps_from_json),

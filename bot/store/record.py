@@ -22,7 +22,7 @@ from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, name_of_channel, name_of_place
-from bot.domain.proposals import PageCursor, Proposal, State
+from bot.domain.proposals import APPROVED_STATES, PageCursor, Proposal, State
 from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
@@ -34,7 +34,6 @@ MAX_ROWS = 50_000
 """The most proposals that one query reads."""
 _PAGE_ROWS = 500  # the rows that are fetched at a time
 _MAX_PARTS = 200  # the most tools, places or people in statistics
-_APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
 # the columns of a proposal that `list_newest` always reads; and those that ``with_decision`` and
 # ``with_arguments`` add
@@ -268,12 +267,12 @@ def is_counted(row: Any) -> bool:
 
 def was_asked(row: Any) -> bool:
     """Return whether people were asked about a proposal: neither a rule nor a grant approved it."""
-    return row.grant_id is None and bool(row.votes or row.state not in _APPROVED_STATES)
+    return row.grant_id is None and bool(row.votes or row.state not in APPROVED_STATES)
 
 
 def _list_outcomes(row: Any) -> list[str]:
     """Return the outcomes of a proposal that `Tally` counts, such as approved and undone."""
-    if row.state in _APPROVED_STATES:
+    if row.state in APPROVED_STATES:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
         return ["approved", *(name for name, is_so in marks.items() if is_so)]
     if row.state in (State.DECLINED, State.EXPIRED):

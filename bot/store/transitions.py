@@ -93,7 +93,7 @@ def _make_update(columns: tuple[str, ...]) -> Any:
         _TABLE.c.version == bindparam("from_version"),
     )
     if "owner" in columns:
-        guarded = guarded.where(~_IS_PAUSED, bindparam("book") == _BOOK_VERSION)
+        guarded = guarded.where(~_IS_PAUSED, bindparam("book_version") == _BOOK_VERSION)
     if "thing" in columns:
         guarded = guarded.where(~_IS_THING_IN_USE)
     return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
@@ -182,7 +182,7 @@ def change_proposal(
     guard = _make_guard(before)
     if owner is not None:
         values["owner"] = owner
-        guard["book"] = book_version
+        guard["book_version"] = book_version
     if thing:
         values["thing"] = hash_text(thing)
     if before.state is State.EXECUTING:
@@ -247,7 +247,7 @@ def raise_requirements(
     quorum: int | None = None,
     **times: Any,
 ) -> Proposal | None:
-    """Have a proposal ask further people, or need more votes, guarded and recorded like a `change_proposal`.
+    """Have a proposal ask further people, or need more votes, guarded and recorded as by `change_proposal`.
 
     Votes that were given still count. An approved proposal that was not claimed waits for people again, for
     as long as at first.

@@ -38,8 +38,7 @@ AFTER_A_CRASH = Queue("after a crash", max_running=4)
 """The queue of turns whose process died. One of them may have been the reason, so few run at a time."""
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
 _USAGE_COLUMNS = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")  # of `Usage`
-_STOPPED = "stopped"
-_FAILED = "failed"
+FAILED = "failed"
 
 _TURN = table_of(TurnRow)
 _LINE = table_of(MessageRow)
@@ -280,7 +279,7 @@ def end_turn(
 ) -> None:
     """End a wanted turn.
 
-    ``state``: an `Ending`, or "failed". ``error``: the text for people. ``retry_at``: the time of the next
+    ``state``: an `Ending`, or `FAILED`. ``error``: the text for people. ``retry_at``: the time of the next
     try, if any.
     """
     end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error, "retry_at": retry_at}
@@ -363,7 +362,7 @@ def stop_turn(
     )
     if begun_by is not None:
         stop = stop.where(_TURN.c.created_at <= begun_by)
-    result = session.execute(stop.values(state=_STOPPED, ended_at=now, retry_at=None))
+    result = session.execute(stop.values(state=Ending.STOPPED, ended_at=now, retry_at=None))
     return bool(count_changed(result))
 
 
@@ -405,7 +404,7 @@ def give_up_turn(
         "turn_id": turn_id,
         "process": process,
         "max_attempts": max_attempts,
-        "state": _FAILED,
+        "state": FAILED,
         "ended_at": now,
         "error": explanation,
     }

@@ -33,11 +33,11 @@ https://www.postgresql.org/docs/current/errcodes-appendix.html
 
 
 class FileFault(OperationalError):
-    """The database's file is gone or damaged. ``words``: a text for people that says what to do."""
+    """The database's file is gone or damaged. ``advice``: a text for people that says what to do."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(None, None, sqlite3.OperationalError(words))
-        self.advice = words
+    def __init__(self, advice: str) -> None:
+        super().__init__(None, None, sqlite3.OperationalError(advice))
+        self.advice = advice
 
 
 def is_damage(error: DBAPIError) -> bool:
@@ -55,10 +55,7 @@ def is_outage(error: BaseException) -> bool:
 
 
 def describe_outage(error: BaseException | None) -> str:
-    """Return the database's message for an outage of `_NAMED_OUTAGES`; empty for any other error.
-
-    An OperationalError with another code is retried like these, but logged with its traceback.
-    """
+    """Return the database's message for an outage of `_NAMED_OUTAGES`; empty for any other error."""
     if isinstance(error, DBAPIError) and is_outage(error) and _code_of(error.orig).startswith(_NAMED_OUTAGES):
         return str(error.orig).strip()
     return ""

@@ -19,10 +19,11 @@ from bot.domain.model import Entry, Finished, Model, Part, StopReason, ToolSpec
 Value = str | int | float | bool | tuple[str, ...]
 
 _otel: Any = None  # the `Otel` of this process; its library is loaded only where an endpoint is set
+# by OpenTelemetry's names
 _FINISH_REASONS = {
     StopReason.LENGTH: "length",
     StopReason.FILTERED: "content_filter",
-}  # by OpenTelemetry's names
+}
 
 
 class TracedSpan:

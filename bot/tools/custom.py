@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.errors import SettingsError
-from bot.plugins import ENTRY, TOOLS, describe_import_failure, import_named
+from bot.plugins import ENTRY, TOOLS, describe_failure, import_named
 from bot.plugins import load_entry_point as load_entry
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
@@ -94,9 +94,7 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
         try:
             tools += map(_complete, await ToolSource(toolset).list_tools(context))
         except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
-            faults.append(
-                f"NOD_TOOLS: a toolset of {source.name} failed ({describe_import_failure(error)}); fix it"
-            )
+            faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({describe_failure(error)}); fix it")
     return tools, faults
 
 

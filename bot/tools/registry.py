@@ -40,7 +40,7 @@ class AvailableTools:
         return iter(self.tools.values())
 
     @property
-    def offered_only(self) -> "AvailableTools":
+    def model_tools(self) -> "AvailableTools":
         """The tools that are offered to a model and that it may call."""
         if all(tool.offered for tool in self):
             return self

@@ -42,7 +42,7 @@ _SPECIAL_V6 = (
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: IPv4 addresses on a network that has only IPv6
 _IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
 _ISATAP = 0x5EFE  # RFC 5214: ISATAP puts 0000:5efe or 0200:5efe before an IPv4 address
-_ISATAP_MASK = 0xFDFFFFFF  # makes the one of the other: clears the bit in which they differ
+_ISATAP_MASK = 0xFDFFFFFF  # turns the second of these into the first: clears the bit in which they differ
 _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots
@@ -130,8 +130,8 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 def is_public(address: Address) -> bool:
     """Tell if an address belongs to the open Internet.
 
-    IPv6 addresses that contain an IPv4 address are not public. The exception are those in NAT64's range: they
-    are public if the IPv4 address is.
+    IPv6 addresses that contain an IPv4 address are not public. The exceptions are those in NAT64's range:
+    they are public if the IPv4 address is.
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _SPECIAL_V4)

@@ -44,7 +44,15 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Level, PreviewField, ProposalKind, Risk, canonical, digest
+from bot.domain.proposals import (
+    USUAL_DESTRUCTIVE_REASON,
+    Level,
+    PreviewField,
+    ProposalKind,
+    Risk,
+    canonical,
+    digest,
+)
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import REFERENT_KEYWORD, Referent
@@ -789,7 +797,7 @@ def _make_key(key: Sequence[str] | Key | None) -> Key | None:
 
 def _make_declared_risk(*, writes: bool, destructive: bool) -> Risk:
     if destructive:
-        return Risk(Level.DESTRUCTIVE, "it cannot be undone")
+        return Risk(Level.DESTRUCTIVE, USUAL_DESTRUCTIVE_REASON)
     if writes:
         return Risk(Level.WRITE, "")  # the card shows the change; the risk needs no words
     return Risk(Level.READ, "it only reads")

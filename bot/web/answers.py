@@ -71,7 +71,7 @@ def make_problem_response(
 
 
 async def answer_fault(_: Request, error: Any) -> JSONResponse:
-    """Return the response to a `HttpError`."""
+    """Return the response to an `HttpError`."""
     return make_problem_response(error.status, error.message, error.headers, **error.more)
 
 

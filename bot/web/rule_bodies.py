@@ -58,7 +58,7 @@ class _Rule(Body):
         # in the order in which the class of the rule declares them, which is that of the command
         values = {name: value for name, value in self if name not in limit_fields and value is not None}
         subject = str(values.pop("subject"))
-        words = [Subject(_SUBJECTS.get(subject, subject)).typed]
+        words = [Subject(_SUBJECTS.get(subject, subject)).command_words]
         words += [_format_value(name, value) for name, value in values.items()]
         if self.tools != "*":
             words.append(f"for {self.tools}")

@@ -148,7 +148,7 @@ async def command(body: Spoken, actor: Caller, site: SiteDep) -> SaidBody:
 async def _run_command(
     site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
-    """Run a slash command, ``/approvals`` by default. Raises Fault if it is refused or invalid."""
+    """Run a slash command, ``/approvals`` by default. Raises HttpError if it is refused or invalid."""
     address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     reply = await site.submit(Command(actor, name, words, address))
     if reply.answer in _FAULT_STATUS:

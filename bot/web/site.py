@@ -195,7 +195,7 @@ class LongPoll:
     async def poll(self, read: Callable[[], Awaitable[T | None]], is_final: Callable[[T], bool]) -> T | None:
         """Call ``read`` again and again, until ``is_final`` is true of its result, and return that result.
 
-        Between two calls it waits for a change in the database, at most `Pace.poll_seconds` seconds. It also
+        Between two calls it waits for a change in the database, at most `Pace.poll_seconds`. It also
         returns when the result is None, when the time is over, and when the server stops. Raises
         Unauthenticated if the caller's token is revoked in the meantime.
         """

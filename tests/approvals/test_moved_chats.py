@@ -33,7 +33,7 @@ async def move(nod: Nod) -> None:
 
 def list_rules(nod: Nod) -> set[str]:
     book = nod.database.read_now(nod.gate.policies.load).book
-    return {each.typed for each in book.rules}
+    return {each.command_text for each in book.rules}
 
 
 async def test_its_rules_hold_at_both_addresses_and_one_that_was_set_at_the_new_one_stays(nod: Nod) -> None:

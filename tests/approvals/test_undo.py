@@ -235,7 +235,7 @@ async def test_the_agent_is_told_by_a_note_and_has_no_tool_for_it(nod: Workshop)
         "[Nod] Undone by Ana, so it no longer holds: Change priority of issue #3 “Dark mode for the settings "
         "page”. What was done for that: Change priority of issue #3 “Dark mode for the settings page”."
     )
-    offered = (await nod.gate.registry.load_tools()).offered_only.tools
+    offered = (await nod.gate.registry.load_tools()).model_tools.tools
     assert not {"take_back_comment", "file_restore"} & offered.keys()
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
-from bot.approvals import grants
+from bot.approvals import grants, rights
 from bot.approvals.accounts import changes
 from bot.approvals.accounts.linking import link_accounts, unlink_account
 from bot.domain.jobs import Job
@@ -146,7 +146,7 @@ def end_departed_account(session: Session, account: Actor, now: datetime) -> tup
 
 def end_sessions_of(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
     """End every session and link of a person, and return the number of sessions."""
-    accounts = people.load_person(session, who).accounts | {str(who)}
+    accounts = rights.list_accounts(session, who)
     ended = [actor for actor, _ in list_sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
     for actor in dict.fromkeys(ended):

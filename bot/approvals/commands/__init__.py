@@ -27,9 +27,7 @@ class Commands:
         nod_subcommands = list(everyone.subcommands)
         approvals_subcommands = list(DecideCommands(parts).subcommands)
         # admins also set rules by ``undo``, so their handler passes an ID on to this one
-        undo = next(
-            subcommand.handler for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO
-        )
+        [undo] = (subcommand.handler for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO)
         admin_subcommands = list(RuleCommands(parts, undo).subcommands)
         cross_workspace_words = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:

@@ -30,6 +30,7 @@ from bot.domain.people import Actor, Names, Role, find_accounts_in, name_of_plac
 from bot.domain.proposals import Proposal, State, describe_others, group_by_card
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, format_value, read_value
+from bot.domain.text import SHORT_ID_CHARS
 from bot.domain.times import format_expiry, format_relative
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
@@ -37,7 +38,6 @@ from bot.store.audit import log
 from bot.store.rules import Policies
 
 MAX_LISTED = 20  # the most proposals in a list; a batch counts as one
-SHORT_ID_CHARS = 8  # the characters of an id that lists show
 _TELLING_FIELDS = ("value", "allows", "person", "since", "account", "call", "ended")
 """The fields of the state of a thing that say the most about it, the most telling first."""
 
@@ -234,7 +234,7 @@ def _format_thing(row: Mapping[str, Any], who: str) -> str:
         typed, _, about = key.partition(" ")
         if typed in set(Subject):
             subject = Subject(typed)
-            key = f"{subject.typed} {about}"
+            key = f"{subject.command_words} {about}"
     change = f"{_format_state(row['before'], subject)} → {_format_state(row['after'], subject)}"
     return f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
 

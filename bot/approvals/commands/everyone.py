@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.decide import SHORT_ID_CHARS, format_titled_list
+from bot.approvals.commands.decide import format_titled_list
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Command
@@ -19,6 +19,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
+from bot.domain.text import SHORT_ID_CHARS
 from bot.store import conversations, people, proposals, teams
 
 _MAX_REPORT_CHARS = 160  # the most characters of the text about a teammate's work

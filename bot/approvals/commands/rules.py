@@ -54,6 +54,7 @@ from bot.domain.proposals import Level, Risk
 from bot.domain.record import AuditFilter
 from bot.domain.redaction import HIDDEN, redact_arguments
 from bot.domain.rules import (
+    ANY_TOOL,
     EVERYWHERE,
     EVERYWHERE_WORD,
     CallFacts,
@@ -381,8 +382,9 @@ class RuleCommands:
         return await self._put_names_in("\n".join(lines))
 
     async def _features(self, _: Command, __: str) -> str:
-        parts = await self._database.read(active.list_active, self._zone, self._clock())
-        return active.format_active(parts, self._zone)
+        zone = self._zone  # one for both, since a rule may change it in between
+        parts = await self._database.read(active.list_active, zone, self._clock())
+        return active.format_active(parts, zone)
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
         """Set, drop or show the instructions for a place: ``[in PLACE] [WORDS, or clear]``."""
@@ -397,9 +399,9 @@ class RuleCommands:
             rule, _ = await self._database.write(self._store_rule, new_rule, command)
             text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
             return CommandReply(await self._put_names_in(text), rule=rule.id)
-        paragraphs = []
+        paragraphs, zone = [], self._zone
         for stored, version in current:
-            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, self._zone)}"
+            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, zone)}"
             paragraphs.append(f"**In {stored.rule.scope}** ({source})\n{stored.rule.value}")
         if paragraphs:
             return await self._put_names_in("\n\n".join(paragraphs))
@@ -425,9 +427,8 @@ class RuleCommands:
             rule = rules.end_rule(session, rule_id, command.actor, self._clock(), old_policy.book.zone)
             if rule is None:
                 return None
-            self._check_workspace(
-                session, rule.scope, command
-            )  # if it raises, the transaction is rolled back
+            # if it raises, the transaction is rolled back
+            self._check_workspace(session, rule.scope, command)
             grants_text = _end_grants(session, old_policy, rule, command, self._clock())
             return f"Dropped: {rule.words}.{grants_text}"
 
@@ -621,7 +622,7 @@ class RuleCommands:
                 id=0,  # it gets its number when it is stored
                 subject=Subject.ROLE,
                 scope=EVERYWHERE,
-                pattern=EVERYWHERE,
+                pattern=ANY_TOOL,
                 value=given_role,
             )
             rule, _ = await self._database.write(self._store_rule, new_rule, command)

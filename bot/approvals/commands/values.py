@@ -24,6 +24,7 @@ from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level, PageCursor
 from bot.domain.rules import (
+    ANY_TOOL,
     BY_RISK,
     EVERYWHERE,
     MAX_INSTRUCTIONS_CHARS,
@@ -83,7 +84,7 @@ LIMITED = (
 _MAX_TRIED_PERIOD = timedelta(days=366)  # the longest past on which a rule is tried
 _MAY_BE_TRIED = {
     "policy": Subject.POLICY,
-    **{subject.typed: subject for subject in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
+    **{subject.command_words: subject for subject in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
 }
 """The subjects of rules that can be tried on the past, by their word."""
 # an option at the end, such as " last 30d" or " --before 3f2a"; phones write two dashes as one
@@ -124,8 +125,8 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         raise CommandError(f"`risk is` can't stand here. It is for rules about {known}.")
     has_limits = limits != Limits()
     if has_limits and subject in _UNLIMITED:
-        raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
-    scope = pattern = EVERYWHERE
+        raise CommandError(f"A rule about {subject.command_words} has no by, until, between, on or where.")
+    scope, pattern = EVERYWHERE, ANY_TOOL
     if "place" in parts:
         scope = _parse_place(remove_quotes(parts["place"][0]), command)
     if "tools" in parts:
@@ -306,7 +307,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     subject = _MAY_BE_TRIED.get(word)
     if subject is not None:
         rule = parse_value(subject, rest, command, now)
-    elif word in {other.typed for other in Subject}:
+    elif word in {other.command_words for other in Subject}:
         raise CommandError(f"Only {', '.join(_MAY_BE_TRIED)} can be tried on the past.")
     else:  # a rule about the policy, without the word "policy"
         rule = parse_value(Subject.POLICY, f"{word} {rest}", command, now)
@@ -331,7 +332,7 @@ def parse_instructions(text: str, command: Command) -> Rule:
     if len(words) > MAX_INSTRUCTIONS_CHARS:
         raise CommandError(f"At most {MAX_INSTRUCTIONS_CHARS:,} characters.")
     scope = place if place == EVERYWHERE else _parse_place(place, command)
-    return Rule(id=0, subject=Subject.INSTRUCTIONS, scope=scope, pattern=EVERYWHERE, value=words)
+    return Rule(id=0, subject=Subject.INSTRUCTIONS, scope=scope, pattern=ANY_TOOL, value=words)
 
 
 def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:

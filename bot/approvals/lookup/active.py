@@ -53,8 +53,10 @@ def make_rule_lines(session: Session, part: str, zone: tzinfo, *subjects: Subjec
     ``part``: the name of the part to which the lines belong.
     """
     return [
-        # ``typed``: the rule's text, in which people and places are addresses
-        ActiveLine(part, words=stored.rule.typed, set_by=stored.by, set_at=stored.at, rule=stored.rule.id)
+        # ``command_text`` names people and places by their addresses
+        ActiveLine(
+            part, words=stored.rule.command_text, set_by=stored.by, set_at=stored.at, rule=stored.rule.id
+        )
         for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
     ]
@@ -78,10 +80,9 @@ def _make_lines_by_subject(stored_rules: Sequence[RuleRecord]) -> list[ActiveLin
 
 def _format_count(subject: Subject, count: int) -> str:
     """Return the words of a line about rules; `_format_line` adds who set the newest, and when."""
-    # ``typed``: the word by which a command names the subject
     if count == 1:
-        return f"{subject.typed}: 1 rule"
-    return f"{subject.typed}: {count} rules, the newest"
+        return f"{subject.command_words}: 1 rule"
+    return f"{subject.command_words}: {count} rules, the newest"
 
 
 def _put_names_in(session: Session, line: ActiveLine) -> ActiveLine:

@@ -127,7 +127,7 @@ class AdminLookup:
             whose = self._narrow_to(session, actor)
             policy = self._policies.load(session)
             rules_in_words = [
-                (stored, people.put_names_in(session, stored.rule.typed))
+                (stored, people.put_names_in(session, stored.rule.command_text))
                 for stored in rules.list_rules(session, policy.book.zone)
                 if whose is None or _concerns(session, stored.rule, whose)
             ]

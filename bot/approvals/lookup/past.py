@@ -22,7 +22,7 @@ from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Level, PageCursor, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
-from bot.domain.text import one_line
+from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.domain.times import format_in_zone
 from bot.store import people, proposals, record
 from bot.store.rules import Policies
@@ -55,7 +55,7 @@ class CorrectedCall(NamedTuple):
 
     def words(self, zone: tzinfo) -> str:
         """Return the call as one line of a list."""
-        text = f"`{self.id[:8]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}"
+        text = f"`{self.id[:SHORT_ID_CHARS]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}"
         if self.by:
             text += f" by {self.by}"
         if self.reason:
@@ -144,7 +144,7 @@ def try_rule(
     listed = list(corrections.items())[:_MAX_LISTED]
     has_more = judged == MOST_JUDGED or rows_read == record.MAX_ROWS
     return TrialOfRule(
-        rule=people.put_names_in(session, rule.typed),
+        rule=people.put_names_in(session, rule.command_text),
         looked=looked,
         back_to=last.at if last else None,
         effects=effects,

@@ -83,10 +83,9 @@ class _Delivery(NamedTuple):
 
     jobs: tuple[Job, ...]
     undelivered: list[int]  # ids of the lines that are still to be posted
-    is_refused: bool  # a platform refused a line, a file or an answer, so another try is needed
 
 
-_NOTHING_POSTED = _Delivery((), [], is_refused=False)
+_NOTHING_POSTED = _Delivery((), [])
 
 
 @dataclass(eq=False)
@@ -289,7 +288,7 @@ class Turns:
             self._pauses.note_refusal(conversation.id)
         elif not questions_only:
             self._pauses.end(conversation.id)
-        return _Delivery(tuple(jobs), undelivered, is_refused)
+        return _Delivery(tuple(jobs), undelivered)
 
     async def _post_line(
         self, conversation: Conversation, line: Line, opened: Sequence[Proposal]

@@ -55,14 +55,14 @@ class TextRun:
     url: str = ""
 
     @property
-    def displayed_text(self) -> str:
+    def visible_text(self) -> str:
         """The text as displayed: cleaned, and with its own direction of writing."""
         return isolate_foreign_parts(clean(self.text))
 
     def element(self) -> Block:
-        element: Block = {"type": "text", "text": self.displayed_text}
+        element: Block = {"type": "text", "text": self.visible_text}
         if self.url:
-            element = {"type": "link", "url": self.url, "text": self.displayed_text}
+            element = {"type": "link", "url": self.url, "text": self.visible_text}
         if self.style:
             element["style"] = {self.style: True}
         return element
@@ -78,7 +78,7 @@ class RichLine:
 
     @property
     def width(self) -> int:
-        return 1 + sum(text.width(run.displayed_text) for run in self.runs)
+        return 1 + sum(text.width(run.visible_text) for run in self.runs)
 
 
 def cut_for_display(content: str, limit: int) -> tuple[str, bool]:

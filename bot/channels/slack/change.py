@@ -22,7 +22,7 @@ _MIN_VALUE_UNITS = 100
 _FIELD_NAME_UNITS = 60
 _SUBJECT_UNITS = 300  # the subject of a row
 _BATCH_UNITS = 6000  # room for all rows of a batch together
-_MAX_ROW_VALUE_SHARE = 4  # a value of a row takes at most 1/4 of the room for all rows
+_ROW_VALUE_DIVISOR = 4  # a value of a row takes at most 1/4 of the room for all rows
 
 
 class Excerpt(NamedTuple):
@@ -108,7 +108,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
         return Excerpt([RichLine((*head, TextRun(fault)))], is_cut)
     below: list[RichLine] = []
     for field in row.fields:
-        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _MAX_ROW_VALUE_SHARE))
+        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _ROW_VALUE_DIVISOR))
         is_cut = is_cut or excerpt.is_cut
         if len(excerpt.lines) == 1:
             head += [TextRun(" · "), *excerpt.lines[0].runs]

@@ -212,8 +212,7 @@ class ButtonData:
         action = _find_action(match["action"])
         if action is None:
             return None
-        is_sent_by_name = isinstance(action, Verb) and action_of(action) is action
-        if isinstance(action, Verb) and not is_sent_by_name:
+        if isinstance(action, Verb) and action_of(action) is not action:
             return None  # no button carries the name of a verb that has a code, or needs other input
         index = None if match["index"] is None else int(match["index"])
         return cls(action, match["id"], int(match["round"]), index, match["picked"] or "")

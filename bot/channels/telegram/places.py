@@ -79,7 +79,7 @@ class TelegramPosted:
         return self.receiver is not None
 
     @property
-    def edit_parameters(self) -> dict[str, int | None]:
+    def ephemeral_parameters(self) -> dict[str, int | None]:
         """The Bot API parameters that name an ephemeral message."""
         return {
             "chat_id": self.chat_id,

@@ -336,7 +336,9 @@ class Transport:
         self, method: str, ref: TelegramPosted, urgency: Urgency, **parameters: Any
     ) -> None:
         """Change an ephemeral message by a method that the library lacks."""
-        await self._bot.do_api_request(method, {**ref.edit_parameters, **parameters}, rate_limit_args=urgency)
+        await self._bot.do_api_request(
+            method, {**ref.ephemeral_parameters, **parameters}, rate_limit_args=urgency
+        )
 
     async def _with_fallbacks(
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]

@@ -37,7 +37,7 @@ from bot.domain.connections import Identity
 from bot.domain.proposals import Level
 
 _Word = TypeVar("_Word", Identity, Level)
-MAX_CONDITION_CHARS = 500  # characters of a condition
+MAX_CONDITION_CHARS = 500
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 # after any white space: a text in double or single quotes, a sign, or a word; one group for each of the four
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")

@@ -54,7 +54,7 @@ _FORMATS = {
 _FIELD_NAMES = {
     Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
     Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
-    Referent.ADDRESS: r"urls?|uris?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
+    Referent.ADDRESS: r"ur[lis]s?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
     Referent.HOST: r"hosts?|hostnames?|domains?|server|ips?",
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }

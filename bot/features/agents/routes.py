@@ -220,7 +220,7 @@ async def call_tool(
             actor, name, body.arguments, reason=body.reason, key=idempotency_key, depth=nod_depth
         )
     except ToolError as error:
-        raise _as_fault(error) from None
+        raise _make_http_error(error) from None
     except LostRace:
         raise HttpError(409, "Two calls came at the same time. Make it again.") from None
     if status.joined:
@@ -271,7 +271,7 @@ def _limit_polling(parts: RouteParts, actor: Actor) -> None:
         raise TooManyRequests(error.message) from None
 
 
-def _as_fault(error: ToolError) -> HttpError:
+def _make_http_error(error: ToolError) -> HttpError:
     match error:
         case TooManyCalls():
             return TooManyRequests(error.message)

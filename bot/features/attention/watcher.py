@@ -85,7 +85,7 @@ class AttentionWatcher:
             if account not in rows_by_account and not _has_reached(session, account, proposal)
         } - already_held
 
-        # no hold is added if the card may not wait, would be held too shortly, or was decided just now
+        # no hold is added if the card may not wait, would be held too short a time, or was just decided
         if not newly_held or not self._may_wait(session, proposal):
             return already_held
         until = find_release_time(now, proposal.expires_at)

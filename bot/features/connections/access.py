@@ -55,7 +55,7 @@ class AccountAccess:
 
     @property
     def why(self) -> str:
-        """Why the last call of `token` returned None, or why the server refused its token."""
+        """The reason why the last call of `token` returned None, or why the server refused its token."""
         return self._rest_reason or self._keys.why
 
     @property

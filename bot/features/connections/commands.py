@@ -13,14 +13,13 @@ from sqlmodel import Session
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
 from bot.domain.chat import Answer, Command, LinkButton
 from bot.domain.connections import Identity
-from bot.domain.text import escape_markdown
+from bot.domain.text import SHORT_ID_CHARS, escape_markdown
 from bot.errors import SignInError
 from bot.features.connections import ending
 from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in.connecting import ConnectFlow, find_chat
 
-_SHORT_ID_CHARS = 8
 _EVERYWHERE = "everywhere"
 _LINK_LABEL = "Connect your account at {server}"
 _LINK_TEXT = "The page works once, for 10 minutes, for you alone. Don't show it to anyone."
@@ -126,4 +125,4 @@ def _describe(listed: ListedConnection) -> str:
         remark = f", **rests: {listed.rest}**"
     elif connection.is_expired:
         remark = ", **expired: connect it again**"
-    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {escape_markdown(connection.words)}{used}{remark}"
+    return f"- `{connection.id[:SHORT_ID_CHARS]}` {escape_markdown(connection.words)}{used}{remark}"

@@ -113,7 +113,7 @@ def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tupl
     current = rights.list_accounts(session, account)
     by = Author.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
-        if set(row.accounts) <= current:  # the owner has no account less than before
+        if set(row.accounts) <= current:  # no account of the owner is missing now
             rows.change_accounts(session, row, current)
         else:
             under_way.end_sign_ins_of_person(session, row.accounts, now)

@@ -6,7 +6,7 @@ when a person opens a part of a card.
 """
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -32,8 +32,6 @@ from bot.web.body import Body, Since
 from bot.web.plots import draw_plots
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.site import Caller, SiteDep, make_router
-
-_LONGEST_PERIOD = timedelta(days=366)
 
 router = make_router("insights", prefix="/api")
 
@@ -106,7 +104,7 @@ async def _find_insights(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    begin = max(since or now - MONTH, now - _LONGEST_PERIOD)
+    begin = max(since or now - MONTH, now - reading.RETENTION)
     with site.export_limit.hold(str(actor)):
         counted = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
     yield counted

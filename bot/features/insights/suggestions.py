@@ -106,7 +106,7 @@ def _make_rule(arguments: Arguments) -> Rule:
 
 def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
     still = PreviewField("still asks", None, "what can't be undone there")
-    return (PreviewField("rule", None, _make_rule(arguments).typed), still)
+    return (PreviewField("rule", None, _make_rule(arguments).command_text), still)
 
 
 def make_suggestion_toolset(database: Database, policies: Policies, clock: Clock) -> FixedToolset:

@@ -323,7 +323,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         return ToolOutput(_describe_issue(issue), told=told, kept=kept)
 
     @issue_tool(
-        summary=_describe_commenting,
+        summary="Comment on issue #{number}".format_map,
         preview=_preview_comment,
         touches="",  # a new comment: no other call can change it
         current=_read_with_comment,
@@ -346,7 +346,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         )
 
     @issue_tool(
-        summary=_describe_closing,
+        summary="Close issue #{number}".format_map,
         preview=_preview_closing,
         touches="issue {number}",
         current=_read_with_comment,
@@ -552,14 +552,6 @@ async def _undo_update(ran: Ran) -> InverseCall:
 
 async def _undo_comment(ran: Ran) -> InverseCall:
     return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
-
-
-def _describe_commenting(arguments: Arguments) -> str:
-    return f"Comment on issue #{arguments['number']}"
-
-
-def _describe_closing(arguments: Arguments) -> str:
-    return f"Close issue #{arguments['number']}"
 
 
 def _describe_taking_back(arguments: Arguments) -> str:

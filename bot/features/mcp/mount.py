@@ -30,8 +30,8 @@ class McpMount:
     loaded earlier, since it takes half a second and most installations get no such request.
     """
 
-    def __init__(self, patience_seconds: int = PROMPT_WAIT_SECONDS) -> None:
-        self._prompt_wait_seconds = patience_seconds
+    def __init__(self, prompt_wait_seconds: int = PROMPT_WAIT_SECONDS) -> None:
+        self._prompt_wait_seconds = prompt_wait_seconds
         self._sdk_app_future: asyncio.Future[ASGIApp] | None = None
         self._sdk_task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()

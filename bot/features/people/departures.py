@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import grants
+from bot.approvals import grants, rights
 from bot.approvals.accounts import changes, sign_in_links
 from bot.approvals.accounts.gone import HasAccount, is_gone
 from bot.domain.chat import Address
@@ -66,7 +66,7 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
 
 def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the rights of a departed account. Return the number of ended sessions, and the jobs."""
-    accounts = people.load_person(session, account).accounts | {str(account)}
+    accounts = rights.list_accounts(session, account)
     ended = rows.end_absences(session, accounts, Author.nod(Act.END_WITH_ACCOUNT), now)
     for absence in ended:
         text = f"The account of {absence.who.label} is gone. You no longer decide for them."

@@ -229,7 +229,7 @@ def _require_push_client(parts: RouteParts) -> PushClient:
 
 
 async def _check_subscription(push_client: PushClient, subscription: Subscription, now: datetime) -> None:
-    """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
+    """Raise HttpError for a subscription that is not valid, or whose address Nod must not send to."""
     try:
         address = urlsplit(subscription.endpoint)
     except ValueError:
@@ -256,7 +256,7 @@ class _DeviceLife(NamedTuple):
 
 
 async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -> _DeviceLife:
-    """Return the life of a device that is added by this request. Raises Fault for a request with a token.
+    """Return the life of a device that is added by this request. Raises HttpError for a request with a token.
 
     A token is no session of a browser, and its end would not end the device.
     """

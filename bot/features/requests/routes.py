@@ -149,7 +149,7 @@ async def _open(
     key: str | None,
     answer: Response,
 ) -> OneRequest:
-    """Open a request in a conversation of its own, and return it. Raises Fault with the refusal.
+    """Open a request in a conversation of its own, and return it. Raises HttpError with the refusal.
 
     ``text``: the request in words, for the conversation. ``key``: the idempotency key. ``answer``: gets the
     status 200 if an earlier request has this key.
@@ -162,9 +162,7 @@ async def _open(
         address = agent.address_of(conversation_id)
         asker = agent.person  # the person of an agent counts as the one who asks
     else:
-        address = Address(
-            CHANNEL_NAME, make_address_key(actor, conversation_id)
-        )  # ``CHANNEL_NAME``: of the HTTP channel
+        address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))  # of the HTTP channel
         asker = actor
     # the id by which a second request with the same idempotency key is taken for the first
     event_id = None
@@ -195,7 +193,7 @@ async def _open(
 
 
 async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
-    """Return the agent with this account, and count a call of it. Raises Fault."""
+    """Return the agent with this account, and count a call of it. Raises HttpError."""
     try:
         return await parts.agents.admit_agent(actor)
     except CallRefused as error:

@@ -23,7 +23,7 @@ from bot.domain.people import Actor, Membership, Role
 from bot.domain.proposals import SETTLED, Level, Risk
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place
-from bot.domain.text import one_line
+from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.errors import LostRace, NodError, PermanentRefusal
 from bot.features.schedules import rows
 from bot.features.schedules.schedule import MAX_COUNTED_MISSES, Schedule
@@ -122,7 +122,9 @@ def find_followed(
             return proposal.id
         if rights.may_see_proposal(session, policies, proposal, person):
             return proposal.id
-    raise PermanentRefusal(f"There is no proposal {id_prefix[:8]} that the person who asks may see.")
+    raise PermanentRefusal(
+        f"There is no proposal {id_prefix[:SHORT_ID_CHARS]} that the person who asks may see."
+    )
 
 
 def run_schedule(

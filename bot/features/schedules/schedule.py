@@ -17,6 +17,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
+from bot.domain.text import SHORT_ID_CHARS
 from bot.domain.times import (
     DAYS,
     format_length,
@@ -255,7 +256,7 @@ class Schedule:
     @property
     def label(self) -> str:
         """The short id that people use."""
-        return self.id[:8]
+        return self.id[:SHORT_ID_CHARS]
 
     @property
     def times(self) -> Times | None:
@@ -279,7 +280,7 @@ class Schedule:
     def words(self) -> str:
         """The times of the schedule in words, with the time zone."""
         if self.times is None:
-            return f"once proposal {(self.follows or '')[:8]} has ended"
+            return f"once proposal {(self.follows or '')[:SHORT_ID_CHARS]} has ended"
         return f"{self.times.words} ({self.times.zone})"
 
     @property

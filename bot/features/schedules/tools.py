@@ -15,7 +15,7 @@ from sqlmodel import Session
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
-from bot.domain.text import one_line
+from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.domain.times import (
     add_length,
     explain_repeated,
@@ -254,7 +254,7 @@ def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
     fields = {"task": settled["task"]}
     followed = settled.get("after_proposal")
     if followed:
-        fields["when"] = f"once proposal {followed[:8]} has ended"
+        fields["when"] = f"once proposal {followed[:SHORT_ID_CHARS]} has ended"
     else:
         times = _read_times(settled)
         fields["when"] = f"{times.words} ({times.zone})"

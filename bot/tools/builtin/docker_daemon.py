@@ -106,8 +106,9 @@ class Daemon:
 
     def _client(self) -> httpx2.AsyncClient:
         scheme, _, location = self.url.partition("://")  # the path of a socket, or a host and a port
-        transport = httpx2.AsyncHTTPTransport(uds=location) if scheme == "unix" else None
+        transport = None
         if scheme == "unix":
+            transport = httpx2.AsyncHTTPTransport(uds=location)
             url = "http://docker"  # any host: the socket decides
         elif scheme == "tcp":
             url = f"http://{location}"

@@ -142,7 +142,7 @@ class Servers:
 
 
 class Action(StrEnum):
-    """What a person did with a server's question."""
+    """The act of a person on a server's question."""
 
     ACCEPT = "accept"  # the person filled it in, or went to the address
     DECLINE = "decline"  # the person said no

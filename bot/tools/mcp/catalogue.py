@@ -36,7 +36,7 @@ class Catalogue:
     """The list of a server's tools."""
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
-        self.listed_tools: tuple[types.Tool, ...] = ()
+        self.tool_list: tuple[types.Tool, ...] = ()
         """The list as read last. Only a different list replaces it, so ``is`` shows if it has changed."""
         self.fault = ""
         """The reason why the list was not read to its end; empty if it was."""
@@ -66,9 +66,9 @@ class Catalogue:
                     "an mcp server's list is not read to its end", server=name, why=fault, kept=len(tools)
                 )
             self.fault = fault
-            if tools != list(self.listed_tools):
-                self.listed_tools = tuple(tools)
-            return self.listed_tools
+            if tools != list(self.tool_list):
+                self.tool_list = tuple(tools)
+            return self.tool_list
 
     async def reread_when_stale(self, client: Client) -> None:
         """Read the list again whenever it is stale; runs as long as the client lives."""

@@ -104,7 +104,7 @@ class ConnectedServers:
     def _describe(self, name: str) -> ServerStatus:
         all_sessions = [entry.connected.server for entry in self._sessions.values()]
         sessions = [server for server in all_sessions if server.config.name == name]
-        count = max((len(server.listed_tools) for server in sessions), default=0)
+        count = max((len(server.tool_list) for server in sessions), default=0)
         left_out_texts = [server.describe_left_out() for server in sessions]
         left_out = next((text for text in left_out_texts if text), "")
         return ServerStatus(

@@ -127,11 +127,11 @@ class _SessionMayBeLost(_SessionLost):
 
 
 class _Restart(NamedTuple):
-    """How a server is restarted after it was lost."""
+    """The terms of a restart of a server that was lost."""
 
     renews_session: bool  # the server forgot the session, so a new one is begun without a pause
     pause_seconds: float  # the pause before the restart, unless a session is renewed
-    failures: int  # the failures in a row, with this one
+    failures: int  # the failures in a row, with this one if it is one
 
 
 class Server:
@@ -203,9 +203,9 @@ class Server:
         return f"mcp:{self.config.name}"
 
     @property
-    def listed_tools(self) -> tuple[types.Tool, ...]:
+    def tool_list(self) -> tuple[types.Tool, ...]:
         """The last list of tools the server gave; it stays while the server is down."""
-        return self._catalogue.listed_tools
+        return self._catalogue.tool_list
 
     async def status(self) -> ServerStatus:
         sign_in = None
@@ -218,7 +218,7 @@ class Server:
             name=self.config.name,
             group=self.group,
             trouble=self.trouble,
-            tools=len(self.listed_tools),
+            tools=len(self.tool_list),
             left_out=self.describe_left_out(),
             sign_in=sign_in,
             signed_out=self.signed_out,
@@ -557,7 +557,7 @@ class Server:
                     line.come_up(client, self._clock())
                     self.first_attempt_ended.set()
                     self._loss_reason = ""
-                    log.info("mcp server is up", server=self.config.name, tools=len(self.listed_tools))
+                    log.info("mcp server is up", server=self.config.name, tools=len(self.tool_list))
                     await self._maintain(client, line)
             if attempt.cancelled_caught:
                 line.end(f"it did not start within {startup:g} s")

@@ -52,7 +52,9 @@ _MAX_SCOPES_CHARS = 1000  # the scopes that the server asked for last
 _REFRESH_LEASE = timedelta(seconds=60)  # the time in which no other process refreshes the same sign-in
 _REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that two never run at the same time
 _POLL_SECONDS = 0.5  # between two reads of the row while another process refreshes its tokens
-_FINAL_STATUSES = frozenset({400, 401, 403})  # a refresh is refused for good; 400 and 401 by RFC 6749, 5.2
+_REFUSED_FOR_GOOD_STATUSES = frozenset(
+    {400, 401, 403}
+)  # a refresh is refused for good; 400 and 401 by RFC 6749, 5.2
 
 
 class Discovered(BaseModel):
@@ -241,7 +243,7 @@ class SignInTokens:
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
                     return _read_new_tokens(response, sign_in)
-                is_final = response.status_code in _FINAL_STATUSES
+                is_final = response.status_code in _REFUSED_FOR_GOOD_STATUSES
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
             is_final = False

@@ -43,7 +43,7 @@ _MAX_SLOW_SCHEMAS = 3  # after this many slow schemas the other tools of a serve
 class _AdoptedTools:
     """The tools adopted so far from one list of a server."""
 
-    listed_tools: tuple[types.Tool, ...]  # the server's list
+    tool_list: tuple[types.Tool, ...]  # the server's list
     tools: dict[str, Tool]  # by the server's own names; at first those that the previous list had as well
     turns_wait_until: float  # the end of turns' wait for the tools, in the loop's time
     task: asyncio.Task[None] | None = None  # adopts the listed tools in a thread
@@ -219,9 +219,9 @@ class McpToolset(Servers):
 
         If the server's list is new, begin to adopt its tools, and wait a short time for them.
         """
-        listed_tools = server.listed_tools
+        listed_tools = server.tool_list
         adopted = self._adopted.get(server)
-        if adopted is None or adopted.listed_tools is not listed_tools:
+        if adopted is None or adopted.tool_list is not listed_tools:
             adopted = self._begin_adoption(server, listed_tools, adopted)
         if adopted.task is not None and not adopted.task.done():
             seconds = adopted.turns_wait_until - asyncio.get_running_loop().time()
@@ -273,7 +273,7 @@ def _adopt_listed(server: Server, adopted: _AdoptedTools, answer_seconds: float)
     longer current.
     """
     slow_schemas = 0
-    offered = [tool for tool in adopted.listed_tools if server.config.offers(tool.name)]
+    offered = [tool for tool in adopted.tool_list if server.config.offers(tool.name)]
     model_names = choose_model_names(server.config, [tool.name for tool in offered])
     for listed_tool in sorted(offered, key=lambda tool: len(str(tool.input_schema))):
         if not adopted.is_current:

@@ -48,10 +48,9 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
         report_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
         lines = _read_slide(slide, package, report)
         texts.append("\n".join((heading, *lines)) + "\n")
-        if lines:
-            has_text = True
-        else:
+        if not lines:
             report.count_left_out("slide without text")
+        has_text = has_text or any(line.strip() for line in lines)
     comments = list(_list_comments(package))
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.count_left_out("part with macros")

@@ -175,7 +175,10 @@ def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
 
 
 def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
-    """Parse the entries of ``resume``. Raises Fault if one is invalid, or if two for one interrupt differ."""
+    """Parse the entries of ``resume``.
+
+    Raises HttpError if one is invalid, or if two for one interrupt differ.
+    """
     last_entries = {entry.interrupt_id: entry for entry in entries}
     answers = []
     for entry in entries:  # each must equal the last one of its interrupt

@@ -67,7 +67,10 @@ async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_
     assert done.state is State.SUCCEEDED
     assert "policy destructive for paint" in (done.told or "")
     [set_now] = await nod.database.read(rules.list_rules)
-    assert (set_now.by, set_now.rule.typed) == (str(ADA), "policy destructive for paint in chat:T1/hall")
+    assert (set_now.by, set_now.rule.command_text) == (
+        str(ADA),
+        "policy destructive for paint in chat:T1/hall",
+    )
     (free,) = await nod.asked(call("paint", lamp="door", color="blue"), at=HALL, private=False)
     (lost,) = await nod.asked(call("smash", lamp="door"), at=HALL, private=False)
     assert ((await nod.now(free)).state, lost.state) == (State.SUCCEEDED, State.PROPOSED)
@@ -176,7 +179,7 @@ async def test_no_one_gets_a_rule_set_but_by_an_admin_who_approves_a_suggestion(
     nod.model.will(says("", call(suggestions.RULE_TOOL_NAME, **arguments)), says("Sorry."))
     await nod.say("set it", by=ADA)
     await nod.idle()
-    assert [each.rule.typed for each in await nod.database.read(rules.list_rules)] == ["policy never"]
+    assert [each.rule.command_text for each in await nod.database.read(rules.list_rules)] == ["policy never"]
 
 
 async def test_no_model_is_told_of_a_suggestion(nod: Nod) -> None:

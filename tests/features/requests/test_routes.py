@@ -228,7 +228,7 @@ async def test_no_model_can_call_the_tools_that_requests_are_made_of(serve: Serv
     async with serve(**SETTINGS) as nod:
         available = await nod.app.registry.load_tools()
         assert {"request_approval", "permit_tool_use"} <= set(available.tools)
-        assert not {"request_approval", "permit_tool_use"} & set(available.offered_only.tools)
+        assert not {"request_approval", "permit_tool_use"} & set(available.model_tools.tools)
 
 
 # --- call-backs

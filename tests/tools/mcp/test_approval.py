@@ -89,7 +89,7 @@ async def test_a_tool_that_changed_between_proposal_and_press_does_not_run(conne
     before = (await lamps.tool("lamps_paint")).version
     await lamps.run("lamps_twist", say=True)
     [server] = lamps.toolset.servers
-    await until(lambda: any(tool.description == "Throw a lamp away." for tool in server.listed_tools))
+    await until(lambda: any(tool.description == "Throw a lamp away." for tool in server.tool_list))
     assert (await lamps.tool("lamps_paint")).version != before
     ended = await nod.approve(proposal)
     assert (ended.state, ended.cause) == (State.FAILED, Cause.TOOL_CHANGED)

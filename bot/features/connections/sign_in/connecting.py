@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
+from bot.approvals import rights
 from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection, Identity, bound_name
 from bot.domain.jobs import CHANGED, Job
@@ -337,7 +338,7 @@ class ConnectFlow:
 
     def has_sign_in_to_confirm(self, session: Session, actor: Actor) -> bool:
         """Return whether a sign-in of this person waits for its six digits."""
-        accounts = people.load_person(session, actor).accounts | {str(actor)}
+        accounts = rights.list_accounts(session, actor)
         return under_way.has_unconfirmed(session, accounts, self._clock())
 
     def confirm_in_transaction(self, session: Session, actor: Actor, digits: str) -> Connected | str:
@@ -347,7 +348,7 @@ class ConnectFlow:
         transaction has to be committed: a wrong number ends the sign-in.
         """
         now = self._clock()
-        accounts = people.load_person(session, actor).accounts | {str(actor)}
+        accounts = rights.list_accounts(session, actor)
         if not under_way.has_unconfirmed(session, accounts, now):
             return NO_SIGN_IN_WAITS_TEXT
         sign_in = under_way.pop_by_digits(session, accounts, digits, now)
@@ -363,8 +364,8 @@ class ConnectFlow:
     def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | str:
         """Connect the account, or return the refusal in words, as `confirm_in_transaction` does."""
         now = self._clock()
-        person = people.load_person(session, actor)
-        sign_in = under_way.pop_by_browser(session, person.accounts | {str(actor)}, browser, now)
+        accounts = rights.list_accounts(session, actor)
+        sign_in = under_way.pop_by_browser(session, accounts, browser, now)
         return self._connect(session, sign_in, now) if sign_in else SIGN_IN_OVER_TEXT
 
     def _connect(self, session: Session, sign_in: AccountSignIn, now: datetime) -> Connected | str:
@@ -372,7 +373,7 @@ class ConnectFlow:
         if self._find_server(sign_in) is None:
             under_way.revoke_unused_tokens(session, sign_in, now)
             return LINK_OVER_TEXT
-        accounts = people.load_person(session, Actor.parse(sign_in.person)).accounts | {sign_in.person}
+        accounts = rights.list_accounts(session, Actor.parse(sign_in.person))
         try:
             connection = rows.add_connection(session, sign_in, accounts, now)
         except SignInError as error:

@@ -103,7 +103,7 @@ _DOTNET = "--no-restore · --nologo · -v VERBOSITY · --verbosity VERBOSITY"
 
 
 class Follows(StrEnum):
-    """What may follow a command, besides options. The values are the texts of the table in the documents."""
+    """The words that may follow a command; the values are the texts of the table in the documents."""
 
     NOTHING = "nothing"
     NAME = "the name of a test"

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 IsInWorkspace = Callable[[str], bool]
-"""Tells if an operand is a path in the workspace."""
+"""Returns whether an operand is a path in the workspace."""
 
 # "1,20p", "$p", "/error/d", "s/a/b/g": printing, deleting or replacing lines of the output
 _SED_SCRIPT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")

@@ -338,7 +338,7 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
         has_room = size <= chars_left and len(fields) < _MAX_FIELDS
         content_field = ""
         if old != new:
-            content_field = _name_content_field(change, has_room=has_room)
+            content_field = _name_content_field(change, is_run_by_git=is_run_by_git, has_room=has_room)
         if content_field:
             chars_left -= size
             fields.append(PreviewField(content_field, old, new))
@@ -358,10 +358,10 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
     return fields, tuple(files)
 
 
-def _name_content_field(change: FileChange, *, has_room: bool) -> str:
+def _name_content_field(change: FileChange, *, is_run_by_git: bool, has_room: bool) -> str:
     """Return the name of the field with the text of a change; empty if the text gets no field."""
     path = change.path
-    if is_code_of_git(path):
+    if is_run_by_git:
         return f"code of {path}"
     is_in_git = ".git" in path.casefold().split("/")
     has_content = all(state.content for state in change.states)
