@@ -114,9 +114,9 @@ def _chart(slide: Any) -> None:
     slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 1000, 1000, data)
 
 
-def _table(slide: Any) -> None:
+def _table(slide: Any, left: str = "left", right: str = "right") -> None:
     table = slide.shapes.add_table(1, 2, 0, 0, 100, 100).table
-    table.cell(0, 0).text, table.cell(0, 1).text = "left", "right"
+    table.cell(0, 0).text, table.cell(0, 1).text = left, right
 
 
 def _picture(slide: Any) -> None:
@@ -308,6 +308,11 @@ def cases() -> Iterator[Case]:
     )
     yield Case(
         "pptx without text", lambda: slides(lambda _d, new, _p: _picture(new())), fault="no text in it"
+    )
+    yield Case(
+        "pptx with an empty table alone",
+        lambda: slides(lambda _d, new, _p: _table(new(), "", "")),
+        fault="no text in it",
     )
     yield Case(
         "pptx with a comment alone",
