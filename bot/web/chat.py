@@ -41,7 +41,7 @@ from bot.web.schemas.conversations import (
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
 from bot.web.site import Caller, SiteDep, Streaming, make_router, make_stream_options
-from bot.web.streams import KEEP_ALIVE, format_event, read_listener
+from bot.web.streams import KEEP_ALIVE, LISTENING, format_event, read_listener
 
 router = make_router("conversations", prefix="/api")
 T = TypeVar("T")
@@ -49,7 +49,6 @@ _MAX_FORM_FIELDS = 10  # the most fields of a form, apart from files
 _EXPORT_BATCH = 500  # messages or proposals that an export writes at a time
 _RECORDINGS = "recordings"  # the field of a form with the writer's own recordings
 _FILE_FIELDS = ("files", _RECORDINGS)
-_LISTENING = ": listening\n\n"  # a comment of an SSE stream, so that its client knows that it is open
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
 _RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model transcribes them"
 _FORM_SCHEMA = {
@@ -386,7 +385,7 @@ async def conversation_events(
 
     async def events() -> AsyncIterator[str]:
         with channel.broadcaster.listen(conversation.address.key) as listener:
-            yield _LISTENING
+            yield LISTENING
             async for item in read_listener(listener, channel.pace.keep_alive_seconds):
                 if item is None:
                     yield KEEP_ALIVE

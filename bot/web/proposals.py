@@ -44,7 +44,7 @@ from bot.web.schemas.proposals import (
     make_views,
 )
 from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, make_router, make_stream_options
-from bot.web.streams import KEEP_ALIVE, format_event, merge
+from bot.web.streams import KEEP_ALIVE, LISTENING, format_event, merge
 
 router = make_router("proposals", prefix="/api")
 
@@ -310,7 +310,7 @@ async def _stream_changes(
     if missed < 0 or missed > _MAX_REPLAYED_CHANGES:  # negative: a restored backup has older ids
         last_seen = newest_row
         yield f"id: {last_seen}\n" + format_event(Reload())
-    yield f"id: {last_seen}\n: listening\n\n"
+    yield f"id: {last_seen}\n{LISTENING}"
     # about the time since the last block: each wait counts as a full one, so a keep-alive may come early
     quiet_seconds = 0.0
     previous = ChangeFeed(changes=(), progress={}, open_questions={})

@@ -18,6 +18,8 @@ from starlette.responses import StreamingResponse
 from bot.web.answers import TooManyRequests
 from bot.web.broadcaster import Broadcast, Listener
 
+LISTENING = ": listening\n\n"
+"""A comment line, so that a client knows that the stream is open."""
 KEEP_ALIVE = ": still there\n\n"
 """A comment line. No client reads it as an event, and it keeps proxies from closing a silent stream."""
 
