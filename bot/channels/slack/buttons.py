@@ -72,7 +72,7 @@ _RESOLVED_BUTTONS = {
 }
 
 
-class _MenuEntry(NamedTuple):
+class OverflowEntry(NamedTuple):
     """An entry of a ⋯ menu."""
 
     label: str
@@ -127,15 +127,15 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
     return buttons
 
 
-def _list_menu_entries(card: Card, value: str, *, shows_all: bool) -> list[_MenuEntry]:
+def _list_menu_entries(card: Card, value: str, *, shows_all: bool) -> list[OverflowEntry]:
     """Return the entries of a card's ⋯ menu: the verbs without a button, and *View all*.
 
     *View all* is left out if Approve opens it. Slack limits the number of entries: the last verbs are left
     out.
     """
-    all_entries = [_MenuEntry(*entry) for entry in list_entries(card, shows_all=shows_all)]
+    all_entries = list_entries(card, shows_all=shows_all)
     entries = [entry for entry in all_entries if entry.verb not in _NOT_IN_CARD_MENU]
-    views = [_MenuEntry(VIEW_ALL_LABEL, f"{VIEW}:{value}")]
+    views = [OverflowEntry(VIEW_ALL_LABEL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
     room = blocks.MAX_OVERFLOW_OPTIONS - len(views)
@@ -176,30 +176,31 @@ def _make_button(card: Card, verb: Verb, value: str, style: str = "", warning: s
     return blocks.button(button.label, action_id(verb), value, style, warning, question)
 
 
-def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
-    """Yield the entries for the ⋯ menu of a card or of App Home as label and value, without *View all*.
+def list_entries(card: Card, *, shows_all: bool) -> Iterator[OverflowEntry]:
+    """Yield the entries for the ⋯ menu of a card or of App Home, without *View all*.
 
     Callers leave out the entries of verbs that have a button there.
     """
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
-        yield make_label_with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
+        label = make_label_with_reason(card.button(Verb.DECLINE))
+        yield OverflowEntry(label, f"{DECLINE_REASON}:{value}")
     yield from _list_verb_entries(card, value, Needs.TEXT)
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = choose_steps_button(card, shows_all=shows_all)
-        yield label, f"{verb}:{value}"
+        yield OverflowEntry(label, f"{verb}:{value}")
     if Verb.FOR_REAL in card.verbs and Verb.APPROVE in card.verbs:
-        yield card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}"
+        yield OverflowEntry(card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}")
     if Verb.SIMILAR in card.verbs:
         label = card.button(Verb.SIMILAR).label if shows_all else "View all, then approve similar"
-        yield label, f"{Verb.SIMILAR}:{value}"
+        yield OverflowEntry(label, f"{Verb.SIMILAR}:{value}")
     yield from _list_verb_entries(card, value, Needs.NOTHING)
 
 
-def _list_verb_entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
+def _list_verb_entries(card: Card, value: str, needs: Needs) -> Iterator[OverflowEntry]:
     for verb in card.verbs:
         if verb not in _NEVER_IN_MENU and card.button(verb).needs is needs:
-            yield card.button(verb).label, f"{verb}:{value}"
+            yield OverflowEntry(card.button(verb).label, f"{verb}:{value}")
 
 
 def choose_steps_button(card: Card, *, shows_all: bool) -> tuple[str, str]:

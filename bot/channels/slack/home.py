@@ -22,6 +22,7 @@ from bot.channels.slack.buttons import (
     REVIEW,
     SEND_COMMAND,
     VIEW,
+    OverflowEntry,
     action_id,
     list_entries,
     value_of,
@@ -129,8 +130,9 @@ def _make_buttons(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     if may_decide and Verb.APPROVE in card.verbs:
         entries = list(list_entries(card, shows_all=False))
         if is_own:
-            entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
-        entries = [*entries[: blocks.MAX_OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
+            entries.insert(0, OverflowEntry("Withdraw", f"{Verb.CANCEL}:{value}"))
+        view_all_entry = OverflowEntry("View all", f"{VIEW}:{value}")
+        entries = [*entries[: blocks.MAX_OVERFLOW_OPTIONS - 1], view_all_entry]
         review_label = "Read, then answer" if card.kind.is_answer else "Read, then approve"
         return [
             blocks.button(review_label, action_id(REVIEW), value, "primary"),

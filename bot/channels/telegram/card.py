@@ -112,7 +112,7 @@ def make_keyboard(
     if card.batch:
         hides_change = is_cut and not is_viewed
         return _make_batch_keyboard(
-            card, card.batch, hides_change=hides_change, left_out=left_out, viewed=is_viewed
+            card, card.batch, hides_change=hides_change, left_out=left_out, is_viewed=is_viewed
         )
 
     hides_change = is_cut and card.pending and not is_viewed  # the reader has not seen all of the change
@@ -149,18 +149,19 @@ def _make_verb_row(card: Card, verbs: Sequence[Verb], offered: Sequence[Verb]) -
 
 
 def _make_group_row(
-    card: Card, offered: Sequence[Verb], unseen: int, *, hides_change: bool
+    card: Card, offered: Sequence[Verb], unseen_count: int, *, hides_change: bool
 ) -> list[InlineKeyboardButton]:
     """Return the buttons for all cards of a group.
 
-    While other cards are unseen (as in `render_card`), a button to view them takes the place of Approve all.
+    ``unseen_count``: as in `render_card`; while it is not 0, a button to view these cards takes the place of
+    Approve all.
     """
     verbs = [verb for verb in _GROUP_VERBS if verb in offered]
-    if unseen and Verb.APPROVE_ALL in verbs:
+    if unseen_count and Verb.APPROVE_ALL in verbs:
         verbs.remove(Verb.APPROVE_ALL)
     row = [_make_verb_button(card, verb) for verb in verbs]
-    if unseen and Verb.APPROVE_ALL in card.verbs:
-        count = unseen + 1 if hides_change else unseen  # this card may be cut as well
+    if unseen_count and Verb.APPROVE_ALL in card.verbs:
+        count = unseen_count + 1 if hides_change else unseen_count  # this card may be cut as well
         label = f"View what is cut ({count})"
         row.insert(0, _make_action_button(card, ButtonAction.VIEW_GROUP, label))
     return row
@@ -205,22 +206,22 @@ def _make_copy_rows(card: Card) -> list[list[InlineKeyboardButton]]:
 
 
 def _make_batch_keyboard(
-    card: Card, batch: Batch, *, hides_change: bool, left_out: bool, viewed: bool
+    card: Card, batch: Batch, *, hides_change: bool, left_out: bool, is_viewed: bool
 ) -> InlineKeyboardMarkup | None:
     """Return the buttons of a batch. ``hides_change``: its text is cut, so no button approves all."""
     rows: list[list[InlineKeyboardButton]] = []
-    if hides_change or (left_out and not viewed):
+    if hides_change or (left_out and not is_viewed):
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL_LABEL)])
     if Verb.APPROVE_ALL in card.verbs and hides_change:
         rows.append([make_disabled_button(card.button(Verb.APPROVE_ALL).label)])
     elif Verb.APPROVE_ALL in card.verbs:
         rows.append([_make_verb_button(card, Verb.APPROVE_ALL)])
-    if card.pending and not viewed:
+    if card.pending and not is_viewed:
         rows.append([_make_action_button(card, ButtonAction.PICK, CHOOSE_LABEL)])
     if not card.pending and batch.has_buttons:
         rows.append([_make_action_button(card, ButtonAction.LIST_ROWS, ROWS_LABEL, None)])
     rows.append([_make_verb_button(card, verb) for verb in _BATCH_VERBS if verb in card.verbs])
-    if not viewed:
+    if not is_viewed:
         rows += _make_context_rows(card)
     rows = [row for row in rows if row]
     if rows:
@@ -242,7 +243,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
     stored nowhere else.
     """
     page_card, page_rows, page_count = page_of(card, page)
-    keyboard = _PickerKeyboard(card, page, picked, opens_rows)
+    keyboard = _PickerKeyboard(card, page, picked, picked.pack(), opens_rows)
     row_buttons = keyboard.make_row_buttons(page_rows)
     starts = range(0, len(row_buttons), _MAX_BUTTONS_IN_ROW)
     rows = [
@@ -259,11 +260,12 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class _PickerKeyboard:
-    """The buttons of a picker. The fields are the parameters of `render_picker`."""
+    """The buttons of a picker. The other fields are the parameters of `render_picker`."""
 
     card: Card
     page: int
     picked: Picked
+    packed: str  # the picked rows, as each of the buttons carries them
     opens_rows: bool
 
     def make_row_buttons(self, page_rows: Sequence[tuple[int, BatchRow]]) -> list[InlineKeyboardButton]:
@@ -320,7 +322,7 @@ class _PickerKeyboard:
         self, action: ButtonAction, text: str, index: int, style: str | None = None
     ) -> InlineKeyboardButton:
         """Return a button that carries the picked rows, and the position of a row or the number of a page."""
-        data = ButtonData(action, self.card.proposal_id, self.card.round, index, self.picked.pack()).pack()
+        data = ButtonData(action, self.card.proposal_id, self.card.round, index, self.packed).pack()
         return InlineKeyboardButton(text, callback_data=data, style=style)
 
 
