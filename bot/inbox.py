@@ -332,8 +332,8 @@ class Assistant:
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
         """Stop the turn at an address and its team for a person.
 
-        Returns what was stopped, in words; empty if nothing ran. ``begun_by``: a time; a turn that was
-        requested later continues, with its team. None stops any turn.
+        Returns what was stopped, in words; empty if nothing ran. ``begun_by``: stop only a turn that was
+        requested by that time, and its team. None stops any turn.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
@@ -482,7 +482,7 @@ def _stop_turn_and_team(
 ) -> _StoppedWork:
     """Stop a turn and its team.
 
-    ``begun_by``: do nothing if the turn was requested after that time; None stops any turn and team.
+    ``begun_by``: stop only a turn that was requested by that time, and its team. None stops any turn.
     """
     conversation_lock.lock_conversation(session, conversation.id)
     by = people.make_author(session, Act.STOP, who)

@@ -375,7 +375,7 @@ class ModelSettings(BaseModel):
                 raise SettingsError(f"NOD_MODELS: {error}") from None
         variables = {**dotenv_values(".env"), **os.environ}
         for name, model in by_name.items():
-            by_name[name] = self._complete_model(name, model, variables)
+            by_name[name] = self._complete_model(model, variables)
         if self.model not in by_name and self._has_server:
             by_name[self.model] = self._make_default_model()
         is_model_set = self.model != type(self).model_fields["model"].default
@@ -395,9 +395,7 @@ class ModelSettings(BaseModel):
         """True if an API key or a server is set, so that there is a server for the model of NOD_MODEL."""
         return bool(self._api_key or self.openai_base_url)
 
-    def _complete_model(
-        self, name: str, model: NamedModel, variables: Mapping[str, str | None]
-    ) -> NamedModel:
+    def _complete_model(self, model: NamedModel, variables: Mapping[str, str | None]) -> NamedModel:
         """Return a model of the file NOD_MODELS with its server and its API key; raises SettingsError.
 
         A model without a server of its own shares that of NOD_MODEL. ``variables``: the environment;
@@ -405,13 +403,13 @@ class ModelSettings(BaseModel):
         """
         secret = (variables.get(model.key) or "").strip(_BLANKS)
         if model.key and not secret:
-            raise SettingsError(f"NOD_MODELS: {name}: the variable {model.key} is not set")
+            raise SettingsError(f"NOD_MODELS: {model.name}: the variable {model.key} is not set")
         try:
             _check_header_secret(SecretStr(secret))
         except ValueError as error:
             raise SettingsError(f"{model.key}: {error}") from None
         if not (model.key or model.base_url or self._has_server):
-            raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
+            raise SettingsError(f"NOD_MODELS: {model.name}: write its base_url, or set OPENAI_API_KEY")
         # the key of NOD_MODEL is sent only to the server of NOD_MODEL
         shared_key = "" if model.key or model.base_url else self._api_key
         return replace(

@@ -36,7 +36,7 @@ class ModelFault(NamedTuple):
 
     message: str  # the message of the failure
     at: datetime
-    is_unreachable: bool  # the model can't be reached, or its account is used up, so another model may answer
+    other_model_may_answer: bool  # since this one can't be reached, or its account is used up
 
 
 class _Refusal(NamedTuple):
@@ -101,7 +101,7 @@ class Models:
     def choose_reachable(self, model: Model) -> Model:
         """Return the model itself, or its stand-in if it could not be reached in the last minute."""
         fault = self.faults.get(model.name)
-        if fault is None or not fault.is_unreachable:
+        if fault is None or not fault.other_model_may_answer:
             return model
         if self._clock() - fault.at >= _REST_PERIOD:
             return model

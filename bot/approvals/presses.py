@@ -50,13 +50,6 @@ _MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
-class _DecisionAndClaim(NamedTuple):
-    """The outcome of a press, and the run that was claimed with it."""
-
-    outcome: PressOutcome
-    claimed: Proposal | None  # None if no run was claimed
-
-
 class _StoredInverse(NamedTuple):
     """A change, and the call that undoes it."""
 
@@ -501,20 +494,20 @@ def _write_decision_and_claim(
     policies: Policies,
     now: datetime,
     opened: Proposal,
-) -> _DecisionAndClaim:
+) -> tuple[PressOutcome, Proposal | None]:
     """Decide a press. If it approves the proposal as it was opened, claim the run for this process.
 
-    Nothing is claimed if the proposal was not approved, or will be claimed later: when the pause ends, or by
-    another process if this one is ending.
+    Returns the outcome, and the claimed run or None. Nothing is claimed if the proposal was not approved, or
+    will be claimed later: when the pause ends, or by another process if this one is ending.
     """
     outcome = decide.decide(session, press, policies, now)
     if Job(Work.EXECUTE, opened.id) not in outcome.jobs:
-        return _DecisionAndClaim(outcome, None)
+        return outcome, None
     [approved] = outcome.reply.proposals
     if approved.version != opened.version + 1 or not takes_work():
-        return _DecisionAndClaim(outcome, None)
+        return outcome, None
     try:
         claimed = lifecycle.claim(session, policies, approved, process, now)
     except CallRefused:  # the run finds that out again, and tells people
         claimed = None
-    return _DecisionAndClaim(outcome, claimed)
+    return outcome, claimed

@@ -123,8 +123,8 @@ _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
 BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
 """Subjects whose rules may have a condition on risk, since they are read after the risk was judged."""
 
-NOT_ABOUT_CALLS = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
-"""Subjects of rules that are for a place or a person, not about calls."""
+FOR_PERSON_OR_PLACE = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
+"""Subjects whose rules name a person or a place after ``for``."""
 
 
 class Quorum(NamedTuple):
@@ -409,7 +409,7 @@ class Rule:
     def command_text(self) -> str:
         """The rule as an admin types it after ``/approvals``: ``policy always for delete_*``."""
         tools = "" if self.pattern == ANY_TOOL else f" for {self.pattern}"
-        word = "for" if self.subject in NOT_ABOUT_CALLS else "in"
+        word = "for" if self.subject in FOR_PERSON_OR_PLACE else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
         limits = f" {self.limits.command_text}" if self.limits else ""
         return f"{self.subject.command_words} {format_value(self.subject, self.value)}{tools}{where}{limits}"

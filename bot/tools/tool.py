@@ -364,7 +364,7 @@ class Tool:
     open_world: bool | None = None
     """True: it reaches servers outside; None: not stated."""
     trying: TrialFunctions | None = None
-    """Try its calls before people decide."""
+    """The functions that try its calls before people decide. None: they are not tried."""
     settle: Settle | None = None
     current: Current | None = None
     """Reads the values after the run. None: ``preview`` reads them, as its old values."""

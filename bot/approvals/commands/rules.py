@@ -16,7 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlmodel import Session
 
@@ -91,13 +91,6 @@ CROSS_WORKSPACE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
 """Subcommands that show or change data of every workspace."""
-
-
-class _VersionedRule(NamedTuple):
-    """A stored rule, with the number of its version."""
-
-    stored: RuleRecord
-    version: int  # counted from 1
 
 
 class RuleCommands:
@@ -407,15 +400,18 @@ class RuleCommands:
             return await self._put_names_in("\n\n".join(paragraphs))
         return "There are no instructions there."
 
-    def _list_instructions(self, session: Session, scope: str) -> list[_VersionedRule]:
-        """Return the rules with the instructions that hold in a place, the one for the widest place first."""
+    def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
+        """Return the rules with the instructions that hold in a place, the one for the widest place first.
+
+        Each comes with the number of its version, counted from 1.
+        """
         instructions = [
             stored
             for stored in rules.list_rules(session)
             if stored.rule.subject is Subject.INSTRUCTIONS and covers(stored.rule.scope, scope)
         ]
         instructions.sort(key=lambda stored: len(stored.rule.scope))
-        return [_VersionedRule(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
+        return [(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
 
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
         rule_id = parse_number(text)

@@ -27,8 +27,8 @@ from bot.domain.rules import (
     ANY_TOOL,
     BY_RISK,
     EVERYWHERE,
+    FOR_PERSON_OR_PLACE,
     MAX_INSTRUCTIONS_CHARS,
-    NOT_ABOUT_CALLS,
     Attention,
     DailyDigest,
     Escalation,
@@ -93,7 +93,9 @@ _WITH_PLACE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subjec
 """Subjects whose value names a place."""
 _STEP_TEXT = "Write the steps as `push after 2m, slack:T1/C2 after 10m`."
 _NOTIFIER_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
-_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *NOT_ABOUT_CALLS})
+_UNLIMITED = frozenset(
+    {Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_PERSON_OR_PLACE}
+)
 """Subjects that are not about calls, so that their rules have no limits."""
 
 
@@ -116,7 +118,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     value = _READERS[subject](words)
     takes_second_moment = not _is_loosening(subject, value)
     limits = _parse_limits(parts, condition, now, takes_second_moment=takes_second_moment)
-    if subject in NOT_ABOUT_CALLS and "tools" in parts:  # the part names a person or a place, and no tools
+    if subject in FOR_PERSON_OR_PLACE and "tools" in parts:  # the part after ``for`` names no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
         parts["place"] = parts.pop("tools")
