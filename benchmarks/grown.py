@@ -22,11 +22,11 @@ from sqlmodel import Session, select
 from benchmarks.past import PEOPLE, TOOLS, decided
 from benchmarks.table import Row, show
 from bot.approvals import lifecycle
+from bot.domain.audit import Act, AuditFilter
 from bot.domain.chat import Parts
 from bot.domain.people import Membership, Person
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
-from bot.domain.record import Act, AuditFilter
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import conversations, counts, migrations, proposals, rules

@@ -12,14 +12,14 @@ from sqlmodel import Session
 
 from benchmarks import rules
 from benchmarks.table import Row
-from bot.approvals.lookup import past
+from bot.approvals.lookup import rule_simulation
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, Vote
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.times import now
 from bot.domain.verbs import Verb
-from bot.features.insights import counting as insights
+from bot.features.insights import cost_report as insights
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.proposal_rows import to_row
@@ -60,7 +60,7 @@ async def rows(where: Path, *, count: int, times: int = 5) -> list[Row]:
         for words, rule in tried.items():
 
             async def page(rule: Rule = rule) -> int:
-                given = await database.read(past.try_rule, policies, rule, at - _MONTH)
+                given = await database.read(rule_simulation.try_rule, policies, rule, at - _MONTH)
                 return given.looked
 
             took, held, looked = await _measured(page, times)

@@ -17,9 +17,9 @@ from benchmarks.past import PEOPLE, TOOLS
 from benchmarks.rules import proposal as make_proposal
 from benchmarks.table import Row, show
 from bot.domain.annotations import Annotation
+from bot.domain.audit import Act
 from bot.domain.hooks import Hooks
 from bot.domain.proposals import Proposal, digest
-from bot.domain.record import Act
 from bot.domain.times import now
 from bot.features.insights.unusual import annotate_unusual
 from bot.store import migrations, transitions

@@ -12,11 +12,11 @@ from sqlmodel import Session, select
 from benchmarks.table import Row
 from bot.approvals import grants, lifecycle
 from bot.domain import kinds
+from bot.domain.audit import Act
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Policy, make_terms
 from bot.domain.proposals import Level, Proposal, Risk, State, canonical, digest
-from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import GrantScope, Likeness
 from bot.domain.times import now
@@ -25,8 +25,8 @@ from bot.store.audit import verification
 from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.store.tables.audit import AuditRow
 from bot.store.tables.conversations import ConversationRow, MessageRow
-from bot.store.tables.record import AuditRow
 from bot.store.tables.rules import GrantRow
 
 ANA = Actor("bench", "ana", "Ana")

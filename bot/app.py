@@ -25,8 +25,8 @@ from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.agent.text_calls import TextCalls
 from bot.approvals import grants
+from bot.approvals.agent_questions import ask_tools
 from bot.approvals.agents import AgentCalls
-from bot.approvals.asking import ask_tools
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
@@ -40,7 +40,6 @@ from bot.channels.base import Channel, ask_membership, has_account, is_shared
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, make_core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.connections import Identity
 from bot.domain.hooks import Hooks
@@ -49,6 +48,7 @@ from bot.domain.model import Model
 from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
+from bot.domain.work_limits import Bounds
 from bot.errors import SettingsError
 from bot.features.agents.feature import AGENTS
 from bot.features.attention.feature import ATTENTION
@@ -86,15 +86,15 @@ from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.tracing import TracedModel
+from bot.tools.account_tools import ConnectedTools
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.agents_file import AgentsFile
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.connected import ConnectedTools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load_tools as load_own
-from bot.tools.mcp.base import Servers
 from bot.tools.mcp.config import ServerConfig, load_servers
+from bot.tools.mcp.interface import Servers
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
@@ -564,7 +564,7 @@ def _make_cluster(
     """Return the cluster of this process; on SQLite it is the only one. ``works``: it may run jobs."""
     if settings.sqlite_file is not None:
         return SingleProcess(settings.sqlite_file, database, process, clock)
-    from bot.jobs.together import DatabaseCluster
+    from bot.jobs.database_cluster import DatabaseCluster
 
     return DatabaseCluster(
         settings.database_url, database, process, clock, does_jobs=works, settings=settings.hash_shared()

@@ -12,7 +12,7 @@ from bot.agent.attachments import AttachmentReader
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
@@ -22,7 +22,6 @@ from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.team_status import TeamStatusDelivery
 from bot.channels.delivery.turns import Turns
 from bot.channels.lookup import CoreLookup
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Dispatcher, Process, WorkCache
@@ -33,6 +32,7 @@ from bot.domain.policy import Policy
 from bot.domain.prices import Prices
 from bot.domain.rules import Mode, Rulebook
 from bot.domain.times import now
+from bot.domain.work_limits import Bounds
 from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders

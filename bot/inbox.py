@@ -21,9 +21,9 @@ import structlog
 from sqlmodel import Session
 
 from bot.agent.loop import FollowUpJobs, Loop
-from bot.approvals import arrive, moved_chats
+from bot.approvals import incoming, moved_chats
 from bot.approvals.commands import Commands
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
@@ -32,7 +32,7 @@ from bot.channels.base import ask_membership, has_account
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.team_status import TeamStatusDelivery
 from bot.channels.delivery.turns import Turns
-from bot.domain.bounds import Bounds
+from bot.domain.audit import Act
 from bot.domain.chat import (
     Address,
     Answer,
@@ -55,9 +55,9 @@ from bot.domain.jobs import CHANGED, LOCAL_QUEUE, Dispatcher, Job, Queue, Work, 
 from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
-from bot.domain.record import Act
 from bot.domain.text import is_blank
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import Bounds
 from bot.errors import (
     BadArguments,
     CallRefused,
@@ -101,7 +101,7 @@ _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
 }
 """The kind of the reply to a message or request that was refused by an error, by the type of the error."""
 
-_MessageOutcome = arrive.StoredLine | MessageAnswer | str | None
+_MessageOutcome = incoming.StoredLine | MessageAnswer | str | None
 """The result of `Assistant._store_message`.
 
 - `StoredLine`: the message was stored, under this id in this conversation
@@ -258,7 +258,7 @@ class Assistant:
             case MessageAnswer():
                 await self.dispatcher.wake(*outcome.jobs)
                 return Reply(Answer.ANSWERED, outcome.text)
-            case arrive.StoredLine():
+            case incoming.StoredLine():
                 self.own_work.remember_person(message.actor, outcome.person)
                 if owner and outcome.wants_turn:
                     self.own_work.note_turn_begun(outcome.conversation_id, message.actor)
@@ -289,7 +289,7 @@ class Assistant:
                     return None
                 if answer is not None:
                     return answer
-        return arrive.store_message(session, message, now, self.bounds, owner)
+        return incoming.store_message(session, message, now, self.bounds, owner)
 
     async def _take_request(self, request: Request) -> Reply:
         """Open the proposal of a script's request, or find the one that this request opened before."""

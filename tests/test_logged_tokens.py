@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.connections import encodings_of
 from bot.telemetry import logs
-from bot.tools.connected import hide_secrets
+from bot.tools.account_tools import hide_secrets
 from bot.tools.tool import Arguments, CallContext, ToolOutput
 
 TELEGRAM = "123456789:AAH" + "x9Zk" * 8

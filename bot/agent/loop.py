@@ -33,11 +33,10 @@ from bot.agent.transactions import (
     store_summary,
 )
 from bot.agent.transcript import make_history, quote_voice_messages_before, size_of
-from bot.approvals import asking, budgets
+from bot.approvals import agent_questions, budgets
 from bot.approvals.gate import Gate, JudgedCall
 from bot.approvals.team import plans
 from bot.approvals.tool_visibility import FILES
-from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import (
     Call,
@@ -86,6 +85,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.redaction import hide_values, redact_arguments, secrets_in
 from bot.domain.rules import Subject
 from bot.domain.teams import TeamLimits, Teammate
+from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.store import teams
 from bot.store.connections import get_connections
@@ -283,9 +283,9 @@ class Loop:
         Without such questions, mark the plan's finished steps. Returns the jobs that follow, or None if
         nothing changed.
         """
-        outdated = asking.list_answered_by_message(transcript)
+        outdated = agent_questions.list_answered_by_message(transcript)
         if outdated:
-            return await self.database.write(asking.withdraw, outdated, self.clock)
+            return await self.database.write(agent_questions.withdraw, outdated, self.clock)
         plan_and_steps = _find_done_steps(transcript)
         if plan_and_steps:
             return await self.database.write(plans.store_ticked_steps, *plan_and_steps, self.clock())

@@ -18,6 +18,7 @@ from bot.approvals import budgets, grants
 from bot.approvals.gate import JudgedCall, apply_effects
 from bot.approvals.kinds import find_procedure
 from bot.approvals.team import plans, teammates
+from bot.domain.audit import Act
 from bot.domain.batches import assign_batches
 from bot.domain.chat import Address
 from bot.domain.conversations import CallResult, LineRole, Transcript, Turn, Usage
@@ -25,7 +26,6 @@ from bot.domain.events import Ending
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
-from bot.domain.record import Act
 from bot.domain.rules import Rulebook, Subject
 from bot.store import conversations, messages, notices, transitions, turns
 from bot.store.audit.log import Author

@@ -26,9 +26,10 @@ from weakref import WeakValueDictionary
 from sqlmodel import Session
 
 from bot.approvals import grants, lifecycle
-from bot.approvals.arrive import TOKEN_ENDED_TEXT
 from bot.approvals.gate import Gate, context_of_request
+from bot.approvals.incoming import TOKEN_ENDED_TEXT
 from bot.domain.agents import MAX_DEPTH, Agent
+from bot.domain.audit import Act
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import CallResult
 from bot.domain.files import File, choose_for_program
@@ -36,7 +37,6 @@ from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
-from bot.domain.record import Act
 from bot.domain.rules import Place
 from bot.domain.text import escape_markdown, hash_text
 from bot.errors import CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool

@@ -21,17 +21,17 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import asking, ownership, questions, rights, undo, votes
+from bot.approvals import agent_questions, card_questions, ownership, rights, undo, votes
 from bot.approvals.lifecycle import expire, request_redraw
-from bot.approvals.pressing import Contents, Prepared, PressContext, PressOutcome, accept, refuse
+from bot.approvals.press_values import Contents, Prepared, PressContext, PressOutcome, accept, refuse
 from bot.approvals.team import teammates
+from bot.domain.audit import Act
 from bot.domain.chat import Answer, BatchDecision, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy, make_terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, start_timers
-from bot.domain.record import Act
 from bot.domain.redaction import hide_values, secrets_in
 from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
@@ -390,7 +390,7 @@ _FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], PressOutco
     Verb.SIMILAR: votes.approve_similar,
     Verb.APPROVE_STEPS: votes.approve_steps,
     Verb.REVISE: votes.revise,
-    Verb.ASK: questions.ask_agent,
+    Verb.ASK: card_questions.ask_agent,
     Verb.STOP: _stop,
     Verb.RETRY: _retry,
     Verb.CANCEL: _withdraw,
@@ -401,7 +401,7 @@ _FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], PressOutco
     Verb.MUTE: _take_by_feature,
     Verb.FOR_REAL: votes.approve,
     Verb.UNDO: undo.undo_proposal,
-    **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),
+    **dict.fromkeys((Verb.ANSWER, *CHOICES), agent_questions.take_answer),
 }
 """The function that applies each verb to one proposal."""
 

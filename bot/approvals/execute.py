@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.approvals import lifecycle, ownership, readings
-from bot.approvals.afterwards import collect_after_run
+from bot.approvals import lifecycle, ownership, read_consents
+from bot.approvals.after_run import collect_after_run
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
@@ -248,7 +248,7 @@ class Execution:
             if why:
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.load_tools(context_of(proposal))
-            tool = readings.restore_reading_kind(available.get(proposal.tool_name), proposal)
+            tool = read_consents.restore_reading_kind(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
                 hindrance = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
                 if hindrance:  # its teammate is locked, or was stopped
@@ -367,7 +367,7 @@ class Execution:
         """
         if claimed.agent or claimed.connection is None or not claimed.connection.is_personal:
             return False
-        return await self.database.read(readings.hides_answer, claimed)
+        return await self.database.read(read_consents.hides_answer, claimed)
 
     async def _call_tool(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Run the tool, apply the trial, or conclude a call that has no run. Raises the tool's errors."""

@@ -21,8 +21,7 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import arrive, asking, grants
-from bot.approvals.arrive import OpenedProposal
+from bot.approvals import agent_questions, grants, incoming
 from bot.approvals.drafts import (
     clean_reason,
     decode_arguments,
@@ -33,17 +32,17 @@ from bot.approvals.drafts import (
     title_of,
 )
 from bot.approvals.groups import Groups, LookUp, refuse_groups
+from bot.approvals.incoming import OpenedProposal
 from bot.approvals.kinds import find_procedure
 from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.ownership import require_owner
-from bot.approvals.readings import find_missing_consent
+from bot.approvals.read_consents import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
 from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
 from bot.approvals.tool_visibility import check_unlocked, choose_available
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
-from bot.domain import kinds, outward
-from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
+from bot.domain import kinds, outbound_addresses
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
 from bot.domain.files import File
@@ -58,6 +57,7 @@ from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, S
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import Likeness
+from bot.domain.work_limits import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.errors import BadArguments, CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
@@ -179,8 +179,8 @@ class Gate:
         """
         if not calls:
             return []
-        if any(call.name == asking.ASK for call in calls):
-            asking.check_question_count(transcript)
+        if any(call.name == agent_questions.ASK for call in calls):
+            agent_questions.check_question_count(transcript)
         rows = await self.groups.read_with_members(self._read_rows, transcript)
         conversation = transcript.conversation
         answer = _Answer(
@@ -403,7 +403,7 @@ class Gate:
             if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
                 arguments = await tool.check_arguments(arguments)
         earlier = await self.database.read(
-            arrive.find_opened_before, request, tool.digest(arguments), self.clock()
+            incoming.find_opened_before, request, tool.digest(arguments), self.clock()
         )
         if earlier:
             await _check_same_call(earlier.proposal, tool, arguments)
@@ -415,7 +415,7 @@ class Gate:
             )
         proposal, likeness = await self._draft_request(tool, arguments, request)
         opened = await self.database.write(
-            arrive.open_request,
+            incoming.open_request,
             self.policies,
             request,
             proposal,
@@ -603,15 +603,15 @@ def raise_risk_by_addresses(
         return call
     # a default is the tool's own value, so it can't contain data that was read
     given = without_defaults(call.arguments, defaults_of(tool.form))
-    addresses = tuple(outward.find_addresses(given))
+    addresses = tuple(outbound_addresses.find_addresses(given))
     if not addresses:
         return call
     known_addresses: Collection[str] = ()
     if transcript is not None:
-        known_addresses = outward.find_allowed_addresses(
+        known_addresses = outbound_addresses.find_allowed_addresses(
             transcript, call.requester.accounts, tool.name, addresses
         )
-    risk = outward.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
+    risk = outbound_addresses.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
     return replace(call, risk=risk)
 
 

@@ -28,11 +28,11 @@ from sqlmodel import Session, col, or_, select
 from bot.approvals import rights
 from bot.domain import plans
 from bot.domain.agents import describe_agent
+from bot.domain.audit import Act
 from bot.domain.chat import Address, chat_of
 from bot.domain.people import AGENTS, LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level, Proposal, State, canonical
-from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Likeness, Scope
 from bot.store import conversations, people, proposals

@@ -20,6 +20,7 @@ from sqlmodel import Session
 from bot.approvals import grants, ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
+from bot.domain.audit import Act
 from bot.domain.files import File, prepare_for_people
 from bot.domain.hooks import MAX_HOLD
 from bot.domain.jobs import CHANGED, Job, Work
@@ -27,7 +28,6 @@ from bot.domain.outcomes import EARLIER, bound_text, for_model
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, start_timers
-from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Rulebook
 from bot.domain.steps import delay_steps

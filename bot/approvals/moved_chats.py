@@ -10,9 +10,9 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import NOD, Actor
-from bot.domain.record import Act
 from bot.domain.rules import covers
 from bot.store import rules
 from bot.store.audit.log import Author

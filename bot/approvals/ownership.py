@@ -3,7 +3,7 @@
 A connection lets a tool use someone's account at a server. A call by a personal connection runs in the name
 of the account's person, who is the call's owner. The approvals that the rules ask for are needed as well, and
 no role, rule or grant of others replaces the owner's press. Consent to reads under a person's account is in
-``bot/approvals/readings.py``.
+``bot/approvals/read_consents.py``.
 """
 
 from dataclasses import replace

@@ -24,7 +24,7 @@ from bot.approvals import decide, grants, lifecycle, ownership, rights
 from bot.approvals.drafts import draft, limit_undo, preview_of, restore_secrets, title_of
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
-from bot.approvals.pressing import Contents, Prepared, PressOutcome, Undoing, UndoPosition
+from bot.approvals.press_values import Contents, Prepared, PressOutcome, Undoing, UndoPosition
 from bot.approvals.tool_code import as_tool_error, context_of
 from bot.approvals.trials import PreviewAndTrial
 from bot.domain.chat import Address, Answer, BatchDecision, Clock, Press, Reply

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from bot.approvals.afterwards import collect_after_run
+from bot.approvals.after_run import collect_after_run
 from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log
 from bot.domain.chat import Clock

@@ -1,6 +1,6 @@
 """Undo: a press on a change that was made opens a proposal for the call that reverts it, its *inverse*.
 
-The inverse was drafted when the change had been made (``afterwards.py``). ``presses.py`` drafts it once more
+The inverse was drafted when the change had been made (``after_run.py``). ``presses.py`` drafts it once more
 with the values of now, before the press is decided here (`Undoing`). As a proposal it passes the rules, the
 claim and the record as any other call. The press also approves it if nothing has changed since
 (``is_unchanged``) and no data is lost. Otherwise the inverse gets a card, and people are asked.
@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bot.approvals import arrive, ownership, rights
+from bot.approvals import incoming, ownership, rights
 from bot.approvals.lifecycle import request_redraw
-from bot.approvals.pressing import PressContext, PressOutcome, Undoing, refuse
+from bot.approvals.press_values import PressContext, PressOutcome, Undoing, refuse
+from bot.domain.audit import Act
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Level, Proposal, State
-from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import conversations, proposals, transitions
@@ -138,7 +138,7 @@ def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: P
     actor = context.press.actor
     request = Request(actor, inverse.tool_name, {}, conversation.address, text, into=conversation.id)
     call = Call("", inverse.tool_name, "{}", inverse.description)
-    line = arrive.add_request(session, request, call, context.now)
+    line = incoming.add_request(session, request, call, context.now)
     if line is None:
         raise LostRace
     return line.message_id

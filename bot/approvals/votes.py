@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, ownership, rights
 from bot.approvals.grants import GrantTerms
-from bot.approvals.pressing import Contents, PressContext, PressOutcome, accept, refuse
+from bot.approvals.press_values import Contents, PressContext, PressOutcome, accept, refuse
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
 from bot.domain.connections import CONSENT

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 
 from bot.channels.base import Poster
 from bot.domain.chat import Address, Clock
-from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.errors import ChannelError, SettingsError
 from bot.plugins import CHANNELS, ENTRY, is_own, load_entry_point
 from bot.settings import Settings, require_libraries

@@ -17,7 +17,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from rich.cells import cell_len
 
-from bot.domain.direction import isolate_lines
+from bot.domain.text_direction import isolate_lines
 
 MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture

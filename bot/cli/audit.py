@@ -28,14 +28,14 @@ from bot.cli.shared import (
     print_json,
     redact_line,
 )
-from bot.domain.record import AuditFilter
+from bot.domain.audit import AuditFilter
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.verification import ExportPart
 from bot.store.database import Database
 from bot.store.locks.process_lock import is_at_work
-from bot.store.tables.record import AuditRow
+from bot.store.tables.audit import AuditRow
 
 app = typer.Typer()
 _MAX_LISTED = 50  # the most rows that ``nod audit`` shows

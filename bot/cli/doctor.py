@@ -41,7 +41,7 @@ from bot.cli.shared import (
 )
 from bot.core import policies_of
 from bot.domain.chat import Address
-from bot.domain.findings import Finding, Health, fail, ok, warn
+from bot.domain.doctor_findings import Finding, Health, fail, ok, warn
 from bot.domain.named_models import NamedModel
 from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
@@ -61,7 +61,7 @@ from bot.store.engine import check_pages, open_engine
 from bot.store.locks.process_lock import check_not_lost, is_at_work
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage
-from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
+from bot.tools.mcp.interface import SETTLE_SECONDS, Servers, ServerStatus
 from bot.tools.tool import Tool
 from bot.web.server import open_socket
 

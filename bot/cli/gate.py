@@ -22,7 +22,7 @@ from bot.store.database import Database
 from bot.store.hooks import give_hooks
 from bot.store.locks.process_lock import notify_processes
 from bot.telemetry import tracing
-from bot.tools.mcp.base import SETTLE_SECONDS
+from bot.tools.mcp.interface import SETTLE_SECONDS
 from bot.tools.registry import Registry
 
 

@@ -26,12 +26,12 @@ from bot.channels.kinds import own_channels
 from bot.cli import doctor
 from bot.cli.command import command
 from bot.cli.shared import database_url, log_at, redact_line
-from bot.domain.findings import Finding, ok
+from bot.domain.doctor_findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
-from bot.tools.intake import bound_response
+from bot.tools.response_bounds import bound_response
 
 app = typer.Typer()
 _SERVER_PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}

@@ -14,7 +14,7 @@ import typer
 
 from bot.app import FEATURES
 from bot.approvals.commands import Commands as SlashCommands
-from bot.approvals.commands.words import CommandParts
+from bot.approvals.commands.subcommands import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.command import command
 from bot.cli.gate import open_presses

@@ -11,7 +11,7 @@ from itertools import islice
 from bot.domain.text import is_blank, one_line, shorten, storable
 
 RECORD_NAME = "Record"
-"""The source of facts on how a call differs from earlier calls (``bot/domain/unusual.py``)."""
+"""The source of facts on how a call differs from earlier calls (``bot/domain/unusual_facts.py``)."""
 NAME_CHARS = 40
 TEXT_CHARS = 160
 MAX_LINES = 4

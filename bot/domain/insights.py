@@ -1,7 +1,7 @@
 """Statistics on approvals: proposals that people were asked about, by tool, place and person. Pure.
 
-``bot/store/record.py`` counts rows into these values, and the feature *Insights* shows them. A *request* here
-is a proposal that people were asked about.
+``bot/store/past_proposals.py`` counts rows into these values, and the feature *Insights* shows them. A
+*request* here is a proposal that people were asked about.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -14,11 +14,11 @@ from starlette.routing import BaseRoute
 
 from bot.agent.models import Models
 from bot.approvals.agents import AgentCalls
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.channels.base import AskMembership, IsShared
 from bot.domain.chat import Clock
 from bot.domain.connection_port import Connections
-from bot.domain.findings import Finding
+from bot.domain.doctor_findings import Finding
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor

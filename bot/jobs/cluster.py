@@ -2,7 +2,7 @@
 
 A `Cluster` gives ``bot/app.py`` the dispatcher that runs jobs, a claim on the database before the start, and
 news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be several
-(`DatabaseCluster` in ``bot/jobs/together.py``).
+(`DatabaseCluster` in ``bot/jobs/database_cluster.py``).
 """
 
 import contextlib

@@ -20,10 +20,10 @@ from bot.approvals.groups import Groups
 from bot.channels.delivery.audience import notify_added_deciders
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import Role, is_group
 from bot.domain.proposals import Proposal, describe_others, group_by_card, time_steps
-from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.steps import REMINDER, is_place, take_steps
 from bot.domain.text import SHORT_ID_CHARS, escape_markdown

@@ -21,7 +21,7 @@ from bot.domain.outcomes import name_outcome
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
-from bot.jobs.pinned_post import PinnedClient
+from bot.jobs.outbound_post import PinnedClient
 from bot.store import proposals, webhooks
 from bot.store.database import Database
 from bot.store.tables.proposals import CallbackRow

@@ -1,7 +1,7 @@
 """The signal that rows have changed, for everything in this process that waits for a change.
 
 A waiter, such as a stream of the console, reads rows, waits here, and reads them again. Writers call `notify`
-after their commit. ``bot/jobs/together.py`` passes the signal on to other processes.
+after their commit. ``bot/jobs/database_cluster.py`` passes the signal on to other processes.
 """
 
 import asyncio

@@ -18,9 +18,9 @@ from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import posted_cards
 from bot.store.proposals import IS_MOVING
+from bot.store.tables.audit import AuditRow, ChainEndRow
 from bot.store.tables.conversations import ADDRESS_SHOWN, ConversationRow, MessageRow, TurnRow, is_inside
 from bot.store.tables.proposals import CallbackRow, ProposalRow
-from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
 from bot.store.turns import IS_WANTED, OTHER_MODEL
 

@@ -2,8 +2,8 @@
 
 A message has a kind and a body of JSON; an empty notification is only a signal that rows have changed.
 Messages may be lost, as while a connection is made again: all facts are in the rows. A message is cut into
-pieces that are short enough for NOTIFY, and put together where it arrives. ``bot/jobs/together.py`` opens the
-`Wire` of a process.
+pieces that are short enough for NOTIFY, and put together where it arrives. ``bot/jobs/database_cluster.py``
+opens the `Wire` of a process.
 """
 
 import asyncio

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.people import Actor, Membership, Names, Person, find_accounts_in, list_enclosing, with_names
 from bot.domain.proposals import Proposal
-from bot.domain.record import Act
 from bot.domain.text import storable
 from bot.store import database
 from bot.store.audit.log import Author

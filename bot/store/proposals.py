@@ -14,7 +14,6 @@ from sqlalchemy import bindparam, delete, func, literal_column, or_, text, tuple
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
-from bot.domain.bounds import AnswerRoom, Bounds
 from bot.domain.proposals import (
     Cause,
     Level,
@@ -28,6 +27,7 @@ from bot.domain.proposals import (
     State,
 )
 from bot.domain.rules import EVERYWHERE
+from bot.domain.work_limits import AnswerRoom, Bounds
 from bot.store import database
 from bot.store.engine import insert_or_ignore, insert_or_update
 from bot.store.proposal_rows import from_row

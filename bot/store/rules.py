@@ -16,12 +16,12 @@ from typing import NamedTuple
 from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.chat import Clock
 from bot.domain.conditions import Condition
 from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal
-from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, read_value, store_value
 from bot.domain.times import format_in_zone
 from bot.domain.times import now as system_clock

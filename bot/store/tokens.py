@@ -19,8 +19,8 @@ from sqlalchemy import ColumnElement, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.agents import AGENT_BEGINNING, Agent, TokenHolder
+from bot.domain.audit import Act
 from bot.domain.people import AGENTS, LOCAL, Actor
-from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.errors import NodError
 from bot.store import people

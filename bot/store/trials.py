@@ -17,8 +17,8 @@ from sqlalchemy import Index, Text, bindparam, literal_column, select
 from sqlmodel import Field, Session
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.domain.audit import Act
 from bot.domain.people import Actor
-from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.domain.trials import MAX_CONCURRENT, MAX_PER_HOUR
 from bot.errors import TooManyCalls
@@ -28,7 +28,7 @@ from bot.store.audit.admin_changes import Thing
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.processes import ProcessRow
-from bot.store.tables.record import LedgerRow
+from bot.store.tables.audit import LedgerRow
 from bot.store.tables.row import Row, delete_older, table_of
 
 _HOUR = timedelta(hours=1)

@@ -13,7 +13,7 @@ import pytest
 
 from bot.cli.doctor import check
 from bot.domain.chat import Answer, Press
-from bot.domain.findings import Health
+from bot.domain.doctor_findings import Health
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb

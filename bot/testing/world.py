@@ -36,7 +36,7 @@ from bot.store import migrations
 from bot.store.database import Database
 from bot.testing.control import FakeClock, Hold
 from bot.testing.notebook import notebook
-from bot.tools.mcp.base import Question
+from bot.tools.mcp.interface import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 PATIENCE = 10.0

@@ -3,7 +3,7 @@
 There are two steps. `parse_target` checks the URL before its name is resolved. `resolve_target` resolves the
 name and checks each address, before anyone connects to one of them. Addresses of an internal network are
 refused, except those of the hosts that the caller lists as internal. `http_fetch` and the POSTs of
-``bot/jobs/pinned_post.py`` go through both.
+``bot/jobs/outbound_post.py`` go through both.
 
 The special ranges are listed at https://www.iana.org/assignments/iana-ipv4-special-registry and
 https://www.iana.org/assignments/iana-ipv6-special-registry

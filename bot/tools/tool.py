@@ -380,7 +380,7 @@ class Tool:
     connection: Connection | None = None
     """The account under which it runs; None: Nod's."""
     provider: str = ""
-    """The provider under whose accounts its calls are made (``connected.py``); empty if it needs none."""
+    """The provider under whose accounts its calls are made (``account_tools.py``); empty if it needs none."""
     spec: ToolSpec = field(init=False, repr=False, compare=False)
     """The tool as the model sees it."""
 

@@ -16,9 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from bot.domain.audit import AuditFilter
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned
-from bot.domain.record import AuditFilter
 from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
 from bot.web.site import Admin, SiteDep, make_router

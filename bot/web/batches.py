@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, BatchDecision, PickedRow
+from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.web.answers import HttpError, require_or_404
 from bot.web.body import Body
 from bot.web.channel import CHANNEL_NAME

@@ -31,7 +31,7 @@ from bot.domain.attachments import FileBounds
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
-from bot.tools.mcp.base import SignIns
+from bot.tools.mcp.interface import SignIns
 from bot.tools.tool import Tool
 from bot.web.answers import HttpError
 from bot.web.channel import HttpChannel

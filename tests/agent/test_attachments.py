@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.attachments import FileBounds, Upload
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Answer
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
-from bot.domain.outward import find_allowed_addresses
+from bot.domain.outbound_addresses import find_allowed_addresses
+from bot.domain.work_limits import Bounds
 from bot.errors import ChannelError
 from bot.store import outputs
 from tests.kit import ANA, BEN, EVE, FakeClock, MakeNod, Nod, cores

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.loop import TurnLimits
-from bot.domain.bounds import CALLS_PER_ANSWER, Bounds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import CALLS_PER_ANSWER, Bounds
 from bot.errors import TooManyCalls
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from sqlmodel import Session, col, select
 
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address
 from bot.domain.people import Actor
+from bot.domain.work_limits import Bounds
 from bot.store.tables.conversations import TurnRow
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, RecordingChannel, RecordingStream, says
 

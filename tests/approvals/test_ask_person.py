@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.approvals import asking
+from bot.approvals import agent_questions
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
 from bot.domain.people import Membership
@@ -150,9 +150,9 @@ async def test_who_presses_right_after_writing_has_answered_and_nothing_fails(no
     (p,) = await nod.asked(ask(choices=["red", "blue"]))
     nod.valve.shut = True
     await nod.say("Wait, I press it.")
-    left = asking.list_answered_by_message(await nod.transcript())
+    left = agent_questions.list_answered_by_message(await nod.transcript())
     await nod.press(Verb.SECOND, p)
-    assert await nod.database.write(asking.withdraw, left, nod.clock) == ()
+    assert await nod.database.write(agent_questions.withdraw, left, nod.clock) == ()
     nod.valve.shut = False
     await nod.dispatcher.wake(*nod.valve.held)
     await nod.idle()

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer
 from bot.domain.proposals import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import QUESTIONS_PER_HOUR
 from bot.errors import ChannelError, NotDeliverable
 from bot.store.audit import log
 from tests.approvals.test_decisions import TEAM, red

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from bot.channels.card_text import card_text
-from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.store.audit import log
 from tests.approvals.test_decisions import TEAM
 from tests.kit import ADA, ANA, EVE, Hold, MakeNod, Nod, call

@@ -3,9 +3,9 @@
 import pytest
 
 from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Answer
 from bot.domain.proposals import Proposal
-from bot.domain.record import AuditFilter
 from bot.domain.verbs import Verb
 from bot.store import conversations
 from bot.store.audit import verification

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from bot.domain.audit import Act
 from bot.domain.chat import Answer, Press
 from bot.domain.proposals import Cause, PreviewField, State
-from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.audit import log

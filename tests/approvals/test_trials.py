@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
+from bot.domain.audit import AuditFilter
 from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Request
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
-from bot.domain.record import AuditFilter
 from bot.domain.rules import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.approvals.afterwards import collect_after_run
+from bot.approvals.after_run import collect_after_run
 from bot.domain.chat import Answer, Request
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import for_model

@@ -14,9 +14,9 @@ import pytest
 
 from bot.agent.demo.model import DemoModel
 from bot.app import App, build
+from bot.domain.audit import Act
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor, Person
-from bot.domain.record import Act
 from bot.domain.times import now
 from bot.features.memory.facts import About, Fact
 from bot.features.memory.rows import add_fact

@@ -16,7 +16,7 @@ from bot.app import build
 from bot.domain.chat import Answer, Command
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.store.tables.record import AuditRow
+from bot.store.tables.audit import AuditRow
 from tests.conversations.nod import Json, Talk
 from tests.fakes.model_dialects import DIALECTS, Dialect
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, chunk, fail, fragment, say, stream

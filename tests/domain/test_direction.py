@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolate_foreign_parts, isolate_lines
+from bot.domain.text_direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolate_foreign_parts, isolate_lines
 from tests.kit.examples import examples
 
 FSI, PDI = FIRST_STRONG_ISOLATE, POP_ISOLATE

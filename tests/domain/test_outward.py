@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
-from bot.domain.outward import find_addresses, find_allowed_addresses, judge_addresses
+from bot.domain.outbound_addresses import find_addresses, find_allowed_addresses, judge_addresses
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, Risk
 from bot.domain.text import host_of

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.domain.reading import (
+from bot.domain.reading_signs import (
     ReadDecision,
     count_signs,
     count_words,

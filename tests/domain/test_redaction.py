@@ -12,7 +12,7 @@ from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN, differences, find_referred, redact, redact_arguments, redact_text
 from bot.domain.verbs import Verb
-from bot.store.tables.record import AuditRow
+from bot.store.tables.audit import AuditRow
 from tests.kit import ADA, MakeNod, Nod, call
 
 CODE = "hunter2-0451"

@@ -8,7 +8,7 @@ from bot.app import FEATURES, make_parts
 from bot.approvals.lookup.active import MOST_LINES
 from bot.core import policies_of
 from bot.domain.agents import AGENT_BEGINNING
-from bot.domain.findings import Finding, Health
+from bot.domain.doctor_findings import Finding, Health
 from bot.domain.people import Actor
 from bot.domain.rules import EVERYWHERE, Attention, Mode, Opinion, Quorum, Rule, Subject
 from bot.store import rules, tokens

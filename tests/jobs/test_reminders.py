@@ -11,8 +11,8 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.store import posted_cards
 from bot.store.audit import log, verification
+from bot.store.tables.audit import AuditRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.record import AuditRow
 from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 
 pytestmark = pytest.mark.slow

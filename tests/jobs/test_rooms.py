@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import Bounds
 from bot.jobs.dispatcher import EmbeddedDispatcher, Slots, SlotTicket
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, held, says, until
 

@@ -41,7 +41,7 @@ from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
 from bot.store.locks.process_lock import notify_processes
-from bot.tools.mcp.base import Action, Elicited, Question
+from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.web.channel import HttpChannel
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
 from tests.kit.tables import OURS

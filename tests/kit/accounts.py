@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from sqlmodel import Session
 
-from bot.approvals.readings import warn_of_answer
+from bot.approvals.read_consents import warn_of_answer
 from bot.domain.connections import Connection, ConnectionOwner, Identity
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor, list_enclosing
 from bot.errors import ToolError
 from bot.store.connections import give_connections
-from bot.tools.connected import ConnectedTools
+from bot.tools.account_tools import ConnectedTools
 from bot.tools.tool import CallContext, FixedToolset, Toolset, tool
 from tests.kit.nod import Nod
 

@@ -20,13 +20,12 @@ from sqlmodel import Session
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.app import FEATURES, hooks_of
-from bot.approvals.asking import ask_tools
+from bot.approvals.agent_questions import ask_tools
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import ask_membership, has_account
 from bot.core import Ports, make_core
 from bot.domain.attachments import Upload
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, BatchDecision, Command, Message, PickedRow, Press, Reply
 from bot.domain.conversations import Transcript
 from bot.domain.hooks import Hooks
@@ -39,6 +38,7 @@ from bot.domain.prices import Prices
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import Bounds
 from bot.features.feature import FeatureParts, SweepParts
 from bot.features.insights.suggestions import make_suggestion_toolset
 from bot.features.schedules.sweep import Schedules

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlmodel import Session, select
 
-from bot.approvals.lookup import past
+from bot.approvals.lookup import rule_simulation
 from bot.approvals.lookup.context import read_context
 from bot.domain import kinds
 from bot.domain.chat import Answer
@@ -32,7 +32,7 @@ from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.features.schedules import rows as schedules
-from bot.store import record
+from bot.store import past_proposals
 from bot.store.audit import log
 from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
@@ -341,13 +341,13 @@ class CoreMachine(RuleBasedStateMachine):
         each = [p for p in await nod.proposals() if p.kind not in (kinds.QUESTION, kinds.SUGGESTION)]
         asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
         begin = nod.clock() - timedelta(days=300)
-        counted = await nod.database.read(record.count_insights, begin, None, UTC)
+        counted = await nod.database.read(past_proposals.count_insights, begin, None, UTC)
         ends = Counter("approved" if p.state in _RAN else str(p.state) for p in asked)
         total = counted.total
         assert (total.asked, total.approved) == (len(asked), ends["approved"])
         assert (total.declined, total.expired) == (ends["declined"], ends["expired"])
         never = Rule(0, Subject.POLICY, EVERYWHERE, "*", Mode.NEVER)
-        tried = await nod.database.read(past.try_rule, policies, never, begin)
+        tried = await nod.database.read(rule_simulation.try_rule, policies, never, begin)
         assert tried.looked == sum(p.kind is kinds.CALL and p.risk.writes and not p.undoes for p in each)
         groups, registry = nod.gate.groups, nod.gate.registry
         for p in each:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from bot.approvals import arrive, decide, lifecycle
-from bot.approvals.arrive import StoredLine
-from bot.approvals.pressing import PressOutcome
-from bot.domain.bounds import Bounds
+from bot.approvals import decide, incoming, lifecycle
+from bot.approvals.incoming import StoredLine
+from bot.approvals.press_values import PressOutcome
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.events import Ending
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
+from bot.domain.work_limits import Bounds
 from bot.store import proposals, transitions, turns
 from bot.store.audit.log import Author
 from bot.store.database import Database
@@ -44,7 +44,7 @@ class Rows:
 
     def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> StoredLine | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
-        return self.database.write_now(arrive.store_message, message, self.clock(), UNBOUND)
+        return self.database.write_now(incoming.store_message, message, self.clock(), UNBOUND)
 
     def turn(self, conversation_id: str) -> Turn:
         turn = self.database.read_now(turns.load_turn, conversation_id)

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot.approvals import arrive
-from bot.approvals.arrive import StoredLine
+from bot.approvals import incoming
+from bot.approvals.incoming import StoredLine
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
 from bot.domain.events import Ending
@@ -156,7 +156,7 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
     turn = apart.turn(ident)
 
     def take_in(session: Session) -> None:
-        arrive.store_message(session, Message(ROOM, ANA, "second", "e-second"), apart.clock(), UNBOUND)
+        incoming.store_message(session, Message(ROOM, ANA, "second", "e-second"), apart.clock(), UNBOUND)
 
     def answer() -> object:
         return apart.database.write_now(_answer, turn, apart, Ending.DONE)

@@ -16,7 +16,7 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 from sqlmodel import Session
 
-from bot.domain.record import Act, AuditFilter
+from bot.domain.audit import Act, AuditFilter
 from bot.jobs.distributed import prepare
 from bot.store import engine, migrations, people, rules
 from bot.store.audit import admin_changes, verification

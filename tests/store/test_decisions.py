@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import decide, lifecycle
-from bot.approvals.pressing import Contents, Prepared, PressOutcome
+from bot.approvals.press_values import Contents, Prepared, PressOutcome
 from bot.domain.chat import Answer
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict

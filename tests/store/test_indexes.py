@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import event, insert, select
 
 from bot.approvals import lifecycle
-from bot.approvals.lookup import past
+from bot.approvals.lookup import rule_simulation
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Parts
 from bot.domain.people import SHELL
 from bot.domain.proposals import PageCursor, State
-from bot.domain.record import AuditFilter
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
@@ -22,10 +22,10 @@ from bot.store import (
     conversations,
     counts,
     outputs,
+    past_proposals,
     posted_cards,
     proposals,
     questions,
-    record,
     rules,
     teams,
     transitions,
@@ -34,9 +34,9 @@ from bot.store import (
 from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.proposals import SearchScope
+from bot.store.tables.audit import AuditRow
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.proposals import TIMED_ACTIONS, ProposalRow
-from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.kit.plans import AskedTexts, read_from_end_to_end
@@ -91,8 +91,8 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     rule = Rule(0, Subject.POLICY, str(ROOM), "paint", Mode.NEVER)
     policies, tools = nod.gate.policies, await nod.gate.registry.load_tools()
     for accounts in (None, frozenset({str(ANA)})):
-        await nod.database.read(record.count_insights, month, accounts, UTC)
-    await nod.database.read(past.try_rule, policies, rule, month, PageCursor(nod.clock(), p.id))
+        await nod.database.read(past_proposals.count_insights, month, accounts, UTC)
+    await nod.database.read(rule_simulation.try_rule, policies, rule, month, PageCursor(nod.clock(), p.id))
     await nod.database.read(suggestions.find_suggestions, policies, tools, nod.clock())
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
     texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few

@@ -9,7 +9,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import decide, lifecycle
-from bot.approvals.pressing import Contents, Prepared
+from bot.approvals.press_values import Contents, Prepared
 from bot.domain.chat import Press
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, digest

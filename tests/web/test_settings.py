@@ -9,7 +9,7 @@ import pytest
 
 from bot.approvals.lookup import settings as looked
 from bot.approvals.lookup.settings import Doctor
-from bot.domain.findings import Health
+from bot.domain.doctor_findings import Health
 from bot.domain.times import now
 from bot.settings import Settings
 from tests.kit.urls import Urls

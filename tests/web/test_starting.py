@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from bot.app import build
-from bot.approvals import arrive
+from bot.approvals import incoming
 from bot.channels.base import Hearing
-from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
+from bot.domain.work_limits import Bounds
 from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import turns
@@ -39,7 +39,7 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
         pass
     database = Database(database_of("nod"))
     message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
-    accepted = database.write_now(arrive.store_message, message, clock(), Bounds())
+    accepted = database.write_now(incoming.store_message, message, clock(), Bounds())
     assert accepted is not None
     with open_socket("127.0.0.1", 0) as taken:
         for _ in range(6):

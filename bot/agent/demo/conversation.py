@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.agent.demo.words import read_issues
+from bot.agent.demo.texts import read_issues
 from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import FROM_FILE, OUTSIDE_WARNING

@@ -6,7 +6,7 @@ takes the newest job from the transcript: what people have asked for since the l
 ask for, a `Talk` is a fixed reply to anything else. Then it decides the next answer: either calls that read
 the issue tracker, or a text about what was read, with the calls that write. So one job takes up to four
 answers: find the issues that were only described, read them, propose the writes, tell how they ended. Texts
-are made in ``words.py``. Answers of a team of agents are made in ``team.py``.
+are made in ``texts.py``. Answers of a team of agents are made in ``team.py``.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.agent.demo import team, words
+from bot.agent.demo import team, texts
 from bot.agent.demo.conversation import (
     READ_TOOLS,
     SUGGESTION_MARK,
@@ -60,7 +60,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     conversation = DemoConversation.from_transcript(transcript)
     writes = [call for call in conversation.calls if call.tool not in READ_TOOLS]
     if writes:  # the text says how each ended, or that it still waits
-        sentences = [words.describe_end(write.tool, write.arguments, write.result) for write in writes]
+        sentences = [texts.describe_end(write.tool, write.arguments, write.result) for write in writes]
         return "\n".join(sentences), ()
     return _AnswerWriter(conversation, {spec.name for spec in tools}).write()
 
@@ -104,9 +104,9 @@ class _AnswerWriter:
         tasks: list[str] = []
         reminders: list[str] = []
         for note in self._conversation.notes:
-            task = words.find_scheduled_task(note)
+            task = texts.find_scheduled_task(note)
             if not task:
-                self._remarks.append(words.describe_note(note))
+                self._remarks.append(texts.describe_note(note))
             elif task.startswith(_REMINDER_PREFIX) and task != _REMINDER_PREFIX:
                 reminders.append(f"Reminder: {task.removeprefix(_REMINDER_PREFIX)}")
             else:
@@ -122,7 +122,7 @@ class _AnswerWriter:
                 continue
             missing_tools = _list_needed_tools(part) - offered
             if missing_tools:
-                quoted = words.short(part.source_text)
+                quoted = texts.short(part.source_text)
                 self._remarks.append(f"I have no `{min(missing_tools)}` tool here for “{quoted}”.")
             else:
                 self._wishes.append(part)
@@ -162,7 +162,7 @@ class _AnswerWriter:
         An issue with the description as its title counts alone. Otherwise a wish to reopen means closed
         issues, another change means open issues, and a wish to show or delete an issue means any.
         """
-        issues = words.read_issues(self._find_result("search_issues", {"query": wish.description}))
+        issues = texts.read_issues(self._find_result("search_issues", {"query": wish.description}))
         exact = [issue for issue in issues if str(issue.get("title", "")).lower() == wish.description.lower()]
         if wish.tool in {"get_issue", "delete_issue"}:
             return exact if len(exact) == 1 else issues
@@ -184,7 +184,7 @@ class _AnswerWriter:
                 paragraphs.append(self._ask_which(wish))
             elif wish_with_number.tool in READ_TOOLS:
                 result = self._find_result(wish_with_number.tool, wish_with_number.arguments)
-                text = words.describe_read(
+                text = texts.describe_read(
                     wish_with_number.tool, wish_with_number.arguments, result, wish_with_number.view
                 )
                 paragraphs.append(text)
@@ -195,7 +195,7 @@ class _AnswerWriter:
             else:
                 writes.append((wish_with_number.tool, wish_with_number.arguments))
         if writes:
-            paragraphs.append(words.announce_calls(writes))
+            paragraphs.append(texts.announce_calls(writes))
         paragraphs += self._remarks
         suggestions = list(dict.fromkeys(self._suggestions))[:_MAX_SUGGESTIONS]
         paragraphs.append("\n".join(f"{SUGGESTION_MARK}{suggestion}" for suggestion in suggestions))
@@ -207,9 +207,9 @@ class _AnswerWriter:
         """Ask for the number of an issue whose description fits no issue, or several."""
         result = self._find_result("search_issues", {"query": wish.description})
         candidates = self._list_candidates(wish)
-        quoted = words.short(wish.source_text)
+        quoted = texts.short(wish.source_text)
         if result.startswith("ERROR"):
-            return words.describe_failure(result)
+            return texts.describe_failure(result)
         if not candidates:
             return (
                 f"I found no such issue about “{wish.description}”, so I did nothing about “{quoted}”. "
@@ -217,16 +217,16 @@ class _AnswerWriter:
             )
         self._suggestions += [f"show #{issue['number']}" for issue in candidates[:_MAX_SUGGESTIONS]]
         head = f"Several issues fit “{quoted}”. Which one do you mean? Please give me its number."
-        return "\n".join([head, "", *map(words.format_issue, candidates)])
+        return "\n".join([head, "", *map(texts.format_issue, candidates)])
 
     def _plan_labels(self, wish: Wish) -> tuple[list[str], list[PlannedCall]]:
         """Return remarks on a change of labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._find_result("get_issue", {"number": number})
-        issues = words.read_issues(result)
+        issues = texts.read_issues(result)
         if not issues:
-            failure = words.describe_failure(result)
-            return [f"{failure} So I did nothing about “{words.short(wish.source_text)}”."], []
+            failure = texts.describe_failure(result)
+            return [f"{failure} So I did nothing about “{texts.short(wish.source_text)}”."], []
         present = list(issues[0].get("labels") or [])
         labels = [
             label

@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
 
-from bot.agent.demo.words import short
+from bot.agent.demo.texts import short
 
 MAX_MESSAGE_CHARS = 2000
 """The most characters of a message that is read."""

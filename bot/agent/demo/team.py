@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.agent.demo import words
+from bot.agent.demo import texts
 from bot.agent.demo.conversation import (
     SUGGESTION_MARK,
     TRACKER_READS,
@@ -109,7 +109,7 @@ def _tell_started(starts: Sequence[FinishedCall]) -> str:
     if faults:
         return f"That failed: {faults[0]}"
     names = [start.result.removeprefix("Started ").partition(".")[0] for start in starts]
-    joined = words.join_words(names)
+    joined = texts.join_words(names)
     return f"I started {joined}. I'll tell you what they find. Any changes need your approval."
 
 
@@ -145,7 +145,7 @@ def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str
     plans = [call for call in finished if call.tool == "plan_submit"]
     writes = [call for call in finished if call.tool == "update_issue"]
     if writes:
-        sentences = [words.describe_end(write.tool, write.arguments, write.result) for write in writes]
+        sentences = [texts.describe_end(write.tool, write.arguments, write.result) for write in writes]
         return "\n".join(sentences), ()
     if not assignments:
         return "Every open issue has an owner, so there is nothing to reorganise.", ()
@@ -224,15 +224,15 @@ def _propose(transcript: Sequence[Entry], assignments: list[dict[str, Any]]) -> 
     for issue in assignments:
         arguments = {"number": issue["number"], "assignee": issue["assignee"], "approval_reason": reason}
         planned.append(("update_issue", arguments))
-    return words.announce_calls(planned), make_calls(len(transcript), planned)
+    return texts.announce_calls(planned), make_calls(len(transcript), planned)
 
 
 def _report_issues(results: Mapping[str, str]) -> str:
-    issues = words.read_issues(results["list_issues"])
+    issues = texts.read_issues(results["list_issues"])
     unowned = sum(not issue.get("assignee") for issue in issues)
     urgent = sum(issue.get("priority") == "urgent" for issue in issues)
     head = f"{len(issues)} issues are open: {urgent} urgent, {unowned} without an owner."
-    return "\n".join([head, "", *map(words.format_issue, issues)])
+    return "\n".join([head, "", *map(texts.format_issue, issues)])
 
 
 def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -247,7 +247,7 @@ def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:
         return []
     if not open_count:
         return []
-    unowned = [issue for issue in words.read_issues(results["list_issues"]) if not issue.get("assignee")]
+    unowned = [issue for issue in texts.read_issues(results["list_issues"]) if not issue.get("assignee")]
     unowned.sort(key=_rank)
     assignments = []
     for issue in unowned[:_MAX_ASSIGNED]:

@@ -8,8 +8,13 @@ reasoning of their own answers, even if another model gave that answer. `chat_bo
 from collections.abc import Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
+from bot.agent.openai.earlier_calls import (
+    Json,
+    find_fields_to_send_back,
+    format_arguments,
+    format_tool_result,
+)
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.sent_back import Json, find_fields_to_send_back, format_arguments, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolResult
 from bot.domain.named_models import NamedModel
 

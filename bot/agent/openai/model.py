@@ -32,6 +32,7 @@ from bot.agent.openai.answers.events import MAX_OBJECT_BYTES, Event, EventTooLon
 from bot.agent.openai.answers.refusals import RefusalCause, find_error, read_refusal
 from bot.agent.openai.answers.responses import ResponsesAnswer
 from bot.agent.openai.chat import chat_body
+from bot.agent.openai.earlier_calls import Json
 from bot.agent.openai.errors import (
     BAD_ANSWER_TEXT,
     PAGE_TEXT,
@@ -47,7 +48,6 @@ from bot.agent.openai.errors import (
 from bot.agent.openai.refused_parts import REFUSAL_STATUSES
 from bot.agent.openai.requests import BodyWriter, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
-from bot.agent.openai.sent_back import Json
 from bot.domain.model import Busy, Entry, LeftOut, Part, ToolSpec
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable

@@ -9,8 +9,13 @@ calls if it came encrypted. The setting ``options`` of a model asks for that, wi
 from collections.abc import Iterator, Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
+from bot.agent.openai.earlier_calls import (
+    Json,
+    find_fields_to_send_back,
+    format_arguments,
+    format_tool_result,
+)
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.sent_back import Json, find_fields_to_send_back, format_arguments, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolResult
 from bot.domain.named_models import NamedModel
 

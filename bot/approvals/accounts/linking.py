@@ -18,9 +18,9 @@ from sqlmodel import Session, col, select
 
 from bot.approvals import grants, rights
 from bot.approvals.accounts import changes
+from bot.domain.audit import Act
 from bot.domain.jobs import Job
 from bot.domain.people import Actor, Person, Role
-from bot.domain.record import Act
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing

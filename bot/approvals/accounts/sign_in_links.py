@@ -18,9 +18,9 @@ from sqlmodel import Session, col, delete, select
 from bot.approvals import grants, rights
 from bot.approvals.accounts import changes
 from bot.approvals.accounts.linking import link_accounts, unlink_account
+from bot.domain.audit import Act
 from bot.domain.jobs import Job
 from bot.domain.people import NOD, Actor
-from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.store import people
 from bot.store.audit import admin_changes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
 from bot.approvals.commands.rules import CROSS_WORKSPACE_WORDS, RuleCommands
-from bot.approvals.commands.words import CommandParts, CommandSet, SubcommandTable, first_word
+from bot.approvals.commands.subcommands import CommandParts, CommandSet, SubcommandTable, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
 

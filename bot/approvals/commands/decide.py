@@ -13,8 +13,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.accounts import Accounts
-from bot.approvals.commands.values import names_in, parse_account
-from bot.approvals.commands.words import (
+from bot.approvals.commands.subcommands import (
     CommandError,
     CommandParts,
     CommandReply,
@@ -22,6 +21,7 @@ from bot.approvals.commands.words import (
     first_word,
     remove_quotes,
 )
+from bot.approvals.commands.values import names_in, parse_account
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
 from bot.domain.cards import card_of, format_call

@@ -12,11 +12,11 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.commands.decide import format_titled_list
-from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.approvals.lookup.people import list_absences
+from bot.domain.audit import Act
 from bot.domain.chat import Command
 from bot.domain.proposals import Proposal, State
-from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.domain.text import SHORT_ID_CHARS

@@ -24,6 +24,15 @@ from bot.approvals import budgets, grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.accounts import Accounts
 from bot.approvals.commands.decide import format_audit_row, list_mentioned
+from bot.approvals.commands.subcommands import (
+    CommandError,
+    CommandParts,
+    CommandReply,
+    Subcommand,
+    SubcommandHandler,
+    first_word,
+    remove_quotes,
+)
 from bot.approvals.commands.values import (
     LIMITED,
     parse_account,
@@ -34,24 +43,15 @@ from bot.approvals.commands.values import (
     parse_seconds,
     parse_value,
 )
-from bot.approvals.commands.words import (
-    CommandError,
-    CommandParts,
-    CommandReply,
-    Subcommand,
-    SubcommandHandler,
-    first_word,
-    remove_quotes,
-)
 from bot.approvals.gate import raise_risk_by_addresses
-from bot.approvals.lookup import active, past
+from bot.approvals.lookup import active, rule_simulation
+from bot.domain.audit import AuditFilter
 from bot.domain.budgets import Per, parse_amount
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
 from bot.domain.policy import Judgement, Policy, explain
 from bot.domain.proposals import Level, Risk
-from bot.domain.record import AuditFilter
 from bot.domain.redaction import HIDDEN, redact_arguments
 from bot.domain.rules import (
     ANY_TOOL,
@@ -482,7 +482,7 @@ class RuleCommands:
         def try_rule(session: Session) -> str:
             self._check_workspace(session, to_try.rule.scope, command)
             since = self._clock() - to_try.last
-            return past.try_rule(session, self._policies, to_try.rule, since, to_try.before).words
+            return rule_simulation.try_rule(session, self._policies, to_try.rule, since, to_try.before).words
 
         return await self._database.read(try_rule)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from bot.approvals.commands.words import QUOTES, CommandError, first_word, remove_quotes
+from bot.approvals.commands.subcommands import QUOTES, CommandError, first_word, remove_quotes
 from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
 from bot.domain.conditions import Condition, ConditionError

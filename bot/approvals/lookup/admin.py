@@ -16,15 +16,15 @@ from sqlmodel import Session
 from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import parse_rule_to_try
-from bot.approvals.lookup import active, past, usage
-from bot.approvals.lookup.past import TrialOfRule
+from bot.approvals.lookup import active, rule_simulation, usage
 from bot.approvals.lookup.people import KnownPerson, list_people
+from bot.approvals.lookup.rule_simulation import TrialOfRule
 from bot.domain.active import ActivePart
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Clock, Command, Parts, UsageRow
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.progress import Progress, ignore
-from bot.domain.record import AuditFilter
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
@@ -190,7 +190,9 @@ class AdminLookup:
         local_now = now.astimezone(self._policies.latest_policy.book.zone)
         wanted = parse_rule_to_try(command.text, command, local_now)
         since = now - wanted.last
-        return await self._database.read(past.try_rule, self._policies, wanted.rule, since, wanted.before)
+        return await self._database.read(
+            rule_simulation.try_rule, self._policies, wanted.rule, since, wanted.before
+        )
 
     async def audit_page(self, wanted: AuditFilter, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Return a page of the audit log, newest first, and the row at which the next page begins.

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from sqlalchemy.engine import make_url
 
 from bot.domain.chat import Clock
-from bot.domain.findings import Finding, Health
+from bot.domain.doctor_findings import Finding, Health
 from bot.domain.redaction import redact_text
 from bot.settings import Settings
 

@@ -16,12 +16,12 @@ from sqlmodel import Session, col
 from bot.approvals import grants, rights
 from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw
 from bot.approvals.team import teammates
+from bot.domain.audit import Act
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver, Plan, find_current_plan
 from bot.domain.proposals import Cause, Proposal, State, Vote
-from bot.domain.record import Act
 from bot.domain.teams import Teammate, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ToolError

@@ -14,13 +14,13 @@ from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
 from bot.approvals import grants
+from bot.domain.audit import Act
 from bot.domain.conversations import Conversation, LineRole
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import Actor
 from bot.domain.plans import MAX_SUBMITTED_PLANS
 from bot.domain.proposals import Proposal, State
-from bot.domain.record import Act
 from bot.domain.teams import CHANNEL, OVER, TeamLimits, Teammate, TeammateState, make_teammate_name
 from bot.domain.text import one_line, storable
 from bot.errors import ToolError

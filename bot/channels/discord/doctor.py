@@ -7,7 +7,7 @@ from bot.channels.discord.places import INTERACTIONS, DiscordPlace
 from bot.channels.discord.transport import DiscordRest
 from bot.channels.kinds import look_at_places
 from bot.domain.chat import Address
-from bot.domain.findings import Finding, fail, ok
+from bot.domain.doctor_findings import Finding, fail, ok
 from bot.errors import ChannelError
 from bot.settings import Settings
 

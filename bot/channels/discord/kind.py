@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bot.channels.discord.places import CHANNEL_NAME
 from bot.channels.kinds import ChannelKind, Platform
 from bot.domain.chat import Address, Clock
-from bot.domain.findings import Finding
+from bot.domain.doctor_findings import Finding
 from bot.settings import Settings
 from bot.store.database import Database
 

@@ -21,8 +21,8 @@ from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.discord.places import CHANNEL_NAME, MAX_CONTENT_UNITS, MAX_EMBED_UNITS
 from bot.channels.markdown import clean, neutralise_mentions, prefix
 from bot.channels.tables import lay_out_tables
-from bot.domain.direction import isolate_foreign_parts, isolate_lines, runs_right_to_left
 from bot.domain.people import Actor
+from bot.domain.text_direction import isolate_foreign_parts, isolate_lines, runs_right_to_left
 
 _SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # the < of a mention, an emoji, a command or a time
 _MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")  # the characters that can begin markup

@@ -18,7 +18,7 @@ from typing import Any
 from bot.channels.markdown import clean
 from bot.channels.slack import text
 from bot.domain.chat import LinkButton, make_choice_buttons
-from bot.domain.direction import isolate_foreign_parts, runs_right_to_left
+from bot.domain.text_direction import isolate_foreign_parts, runs_right_to_left
 from bot.domain.times import format_local
 from bot.domain.verbs import Confirmation
 

@@ -20,7 +20,7 @@ from bot.channels.slack.buttons import (
     make_pending_buttons,
     make_resolved_buttons,
 )
-from bot.channels.slack.change import render_batch_rows, render_change
+from bot.channels.slack.change_blocks import render_batch_rows, render_change
 from bot.channels.slack.places import find_linkable_channel, is_id, mention_of, user_of
 from bot.domain.cards import Card
 from bot.domain.files import MAX_SHOWN_UTF16_UNITS

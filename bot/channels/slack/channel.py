@@ -56,7 +56,7 @@ from bot.channels.slack.presses import FAILURE_TEXT, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
-from bot.channels.slack.team import brief_team, render_team
+from bot.channels.slack.team_blocks import brief_team, render_team
 from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspace, Workspaces, limit_time, make_client
 from bot.channels.streamed_message import FullText, limit_posts, post_each

@@ -13,7 +13,7 @@ from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import check_place
 from bot.channels.slack.workspaces import make_client, organisation_of
 from bot.domain.chat import Address
-from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.settings import Settings
 
 _WHERE = "api.slack.com/apps, your app"  # the page with the tokens

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bot.channels.kinds import ChannelKind, Platform
 from bot.channels.slack.places import NAME
 from bot.domain.chat import Address, Clock
-from bot.domain.findings import Finding
+from bot.domain.doctor_findings import Finding
 from bot.settings import Settings
 from bot.store.database import Database
 

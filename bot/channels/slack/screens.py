@@ -19,7 +19,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import Block, RichLine, TextRun
 from bot.channels.slack.buttons import SHOW_CONTEXT, value_of
-from bot.channels.slack.change import render_batch_rows
+from bot.channels.slack.change_blocks import render_batch_rows
 from bot.channels.slack.forms import make_inputs
 from bot.domain.batches import Picked, format_split_label
 from bot.domain.cards import BatchRow, Card, format_call, number_texts

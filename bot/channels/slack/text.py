@@ -18,7 +18,7 @@ from typing import Any
 from bot.channels import markdown as commonmark
 from bot.channels.markdown import clean, clean_prose, prefix
 from bot.channels.slack.places import NAME, mention_of
-from bot.domain.direction import isolate_foreign_parts, runs_right_to_left
+from bot.domain.text_direction import isolate_foreign_parts, runs_right_to_left
 
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # the < of <!here>, <@U1>, <url|words>
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")  # any ASCII punctuation, as CommonMark has it

@@ -4,7 +4,7 @@ An installation of Nod is for one workspace, or for an organisation with all its
 of either (``T1``, ``E1``). Nod's own installation is that of the bot token in the settings; the others are
 rows that the install flow stored (``install.py``). `Workspaces` finds the installation of a request or an
 address, and asks Slack about people; answers are cached. `Client` extends the SDK's client. It waits where
-Slack limits the rate, and translates the ids of channels that Slack has replaced (``moves.py``).
+Slack limits the rate, and translates the ids of channels that Slack has replaced (``moved_chats.py``).
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from bot.channels.slack.errors import (
     translate_errors,
 )
 from bot.channels.slack.installations import find_bot, list_installation_ids
-from bot.channels.slack.moves import ChannelMoves
+from bot.channels.slack.moved_chats import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.rows import end_installation, find_team_of_bot, find_workspace
 from bot.channels.slack.text import one_line

@@ -41,6 +41,7 @@ from bot.channels.streamed_message import limit_posts, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import make_link_keyboard, make_offer_keyboard
+from bot.channels.telegram.chat_cards import ShownCards
 from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import STOPPED_DRAFT, Inbound
@@ -55,7 +56,6 @@ from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.readable_updates import ReadableUpdates, make_decodable
-from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import CARD_RENDERER, join, mention, plain, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors

@@ -11,7 +11,7 @@ from bot.channels.telegram.channel import WEBHOOK, find_webhook_fault, make_webh
 from bot.channels.telegram.places import TelegramPlace
 from bot.channels.telegram.transport import send_typing
 from bot.domain.chat import Address
-from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
 

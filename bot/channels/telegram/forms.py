@@ -21,6 +21,7 @@ from telegram import InlineKeyboardMarkup, Message
 from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
+from bot.channels.telegram.chat_cards import ShownCards
 from bot.channels.telegram.dialogue import (
     MOVED_ON_TEXT,
     NOT_YOURS_TEXT,
@@ -32,7 +33,6 @@ from bot.channels.telegram.dialogue import (
 from bot.channels.telegram.limits import CAPTION_UNITS, TEXT_UNITS, TOAST_CHARS, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
-from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import Rich, plain
 from bot.channels.telegram.transport import Transport, reference_of
 from bot.domain.cards import Card

@@ -2,7 +2,7 @@
 
 `Inbound.handle` takes each message. In private every message is for Nod, in a group a mention, a reply or a
 command (``reading.py``). Messages between people in a group are stored, and given to the model with the next
-message for Nod (``overheard.py``). People who are not admitted are turned away (``admission.py``).
+message for Nod (``group_history.py``). People who are not admitted are turned away (``admission.py``).
 
 A message for Nod is one of four:
 
@@ -24,11 +24,12 @@ from bot.channels.base import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import make_link_keyboard
+from bot.channels.telegram.chat_cards import ShownCards
 from bot.channels.telegram.commands import TypedCommand
 from bot.channels.telegram.dialogue import Participant
 from bot.channels.telegram.forms import DialogueRunner
+from bot.channels.telegram.group_history import Overheard
 from bot.channels.telegram.markdown import from_markdown
-from bot.channels.telegram.overheard import Overheard
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.channels.telegram.reading import (
     actor_of,
@@ -42,7 +43,6 @@ from bot.channels.telegram.reading import (
     place_of,
     read_words,
 )
-from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import find_begin_time
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, reference_of

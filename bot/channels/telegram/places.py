@@ -1,14 +1,14 @@
 """Addresses in Telegram: a chat with or without a topic, and one posted message.
 
 A group that becomes a supergroup gets a new id for good. The rest of Nod keeps the id by which it first knew
-the group (its home id); `Moves` translates between the two, see `bot/channels/moves.py`. The messages of the
-group stay at the old id and can't be changed, so open cards are posted again at the new id.
+the group (its home id); `Moves` translates between the two, see `bot/channels/moved_chats.py`. The messages
+of the group stay at the old id and can't be changed, so open cards are posted again at the new id.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from bot.channels.moves import ChatMoves
+from bot.channels.moved_chats import ChatMoves
 from bot.domain.chat import Address, Clock
 from bot.errors import CopyGone, NotDeliverable
 from bot.store.database import Database

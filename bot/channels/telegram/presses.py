@@ -5,7 +5,8 @@ answer to it is a toast, or an alert that the person must dismiss; Telegram take
 whatever may be slow first calls `_AnswerSender.acknowledge`.
 
 A card that does not fit a message hides a part of its proposal. A press that approves it is refused until the
-*payload*, the full content, was viewed in the chat (``shown.py``). The cards of one answer are a *group*. A
+*payload*, the full content, was viewed in the chat (``chat_cards.py``). The cards of one answer are a
+*group*. A
 *batch* is several calls in one card, one in each row. A press that needs more than a button (an edit, a
 reason, a grant for similar calls) begins a dialogue (``forms.py``). A *choice button* stands below an answer
 and sends its own words.
@@ -32,12 +33,12 @@ from bot.channels.telegram.buttons import (
     ButtonAction,
     ButtonData,
 )
+from bot.channels.telegram.chat_cards import ShownCards
 from bot.channels.telegram.dialogue import Participant
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
 from bot.channels.telegram.reading import actor_of, place_of
-from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, reference_of
 from bot.domain.batches import ROWS_PER_PAGE, Picked

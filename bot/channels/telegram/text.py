@@ -19,9 +19,14 @@ from telegram import MessageEntity, User
 from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
-from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolate_foreign_parts, runs_right_to_left
 from bot.domain.people import Actor
 from bot.domain.text import escape_point, find_cut, make_visible
+from bot.domain.text_direction import (
+    FIRST_STRONG_ISOLATE,
+    POP_ISOLATE,
+    isolate_foreign_parts,
+    runs_right_to_left,
+)
 from bot.domain.times import format_local
 
 _APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)  # such as tg://settings

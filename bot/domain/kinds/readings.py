@@ -2,8 +2,8 @@
 
 Such a call runs without asking where the account's owner caused it and no one else reads along. Where others
 would see what is read, or caused the call, the owner is asked by a card that no one else sees: allow it in
-this conversation, only in private, or not now. ``bot/approvals/readings.py`` asks. `ProposalKind` explains
-the fields of `READING`.
+this conversation, only in private, or not now. ``bot/approvals/read_consents.py`` asks. `ProposalKind`
+explains the fields of `READING`.
 """
 
 from dataclasses import replace

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.domain.active import ActiveLine
-from bot.domain.findings import Finding, ok, warn
+from bot.domain.doctor_findings import Finding, ok, warn
 from bot.domain.text import name_some
 from bot.features.feature import FeatureParts
 from bot.store import tokens

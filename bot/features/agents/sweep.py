@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.accounts.gone import HasAccount, is_gone
+from bot.approvals.accounts.existence import HasAccount, is_gone
 from bot.approvals.agents import end_work_of_tokens
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor

@@ -6,7 +6,7 @@ The buttons of the table with cards that were held back (`release.py`) send this
 from sqlmodel import Session
 
 from bot.approvals.commands.decide import find_visible
-from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.domain.chat import Address, Command
 from bot.domain.outcomes import describe_too_late
 from bot.domain.proposals import Proposal, State

@@ -7,7 +7,7 @@ releases them, and the command that opens a released card.
 from collections.abc import Sequence
 from functools import partial
 
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.attention import status
 from bot.features.attention.commands import OpenCommand

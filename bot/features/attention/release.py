@@ -14,12 +14,12 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.lifecycle import request_redraw
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State, group_by_card
-from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject
 from bot.domain.text import escape_markdown, one_line, shorten

@@ -17,9 +17,9 @@ from sqlmodel import Session
 
 from bot.channels.delivery.audience import is_urgent
 from bot.domain.annotations import Annotation, bound_annotations
+from bot.domain.audit import Act
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, State
-from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.domain.text import name_some
 from bot.features.attention import rows

@@ -13,7 +13,7 @@ from bot.domain.chat import Clock
 from bot.domain.connections import Connection
 from bot.features.connections import rows, tokens
 from bot.features.connections.resting import FindRest
-from bot.features.connections.sign_in import lacking
+from bot.features.connections.sign_in import missing_scopes
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
@@ -111,7 +111,7 @@ class AccountAccess:
         """Keep scopes that the server asked for, so that the owner's next sign-in asks for them, too."""
         self._keys.note_scope(scope)
         storing = self._database.write(
-            lacking.keep_lacking, self._connection.server, self._connection.owner, scope, self._clock()
+            missing_scopes.keep_lacking, self._connection.server, self._connection.owner, scope, self._clock()
         )
         task = asyncio.ensure_future(storing)
         self._storing_tasks.add(task)

@@ -10,7 +10,13 @@ connection. In the list, an account *rests* while it is not used for a reason (`
 
 from sqlmodel import Session
 
-from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
+from bot.approvals.commands.subcommands import (
+    CommandError,
+    CommandParts,
+    CommandReply,
+    Subcommand,
+    first_word,
+)
 from bot.domain.chat import Answer, Command, LinkButton
 from bot.domain.connections import Identity
 from bot.domain.text import SHORT_ID_CHARS, escape_markdown

@@ -16,17 +16,17 @@ from sqlalchemy import ColumnElement
 from sqlmodel import Session, col
 
 from bot.approvals import rights
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.connections import Connection, Identity
 from bot.domain.jobs import Job
 from bot.domain.people import Actor, Role
-from bot.domain.record import Act
 from bot.domain.text import escape_markdown
 from bot.features.connections import rows
 from bot.features.connections.resting import tell_admins
 from bot.features.connections.rows import ListedConnection
-from bot.features.connections.sign_in import under_way
-from bot.features.connections.sign_in.under_way import AccountSignIn
+from bot.features.connections.sign_in import pending
+from bot.features.connections.sign_in.pending import AccountSignIn
 from bot.features.connections.tables import ConnectionRow
 from bot.store import notices, people
 from bot.store.audit.log import Author
@@ -62,7 +62,7 @@ def list_visible(session: Session, policies: Policies, actor: Actor, now: dateti
         everyone=visible_accounts is None,
         accounts=accounts,
         listed=rows.list_connections(session, visible_accounts),
-        waiting_sign_ins=under_way.list_unconfirmed(session, accounts, now),
+        waiting_sign_ins=pending.list_unconfirmed(session, accounts, now),
     )
 
 
@@ -100,7 +100,7 @@ def end_connection_of_chat(
 
 def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:
     """End every connection of a person, and every sign-in that is under way."""
-    under_way.end_sign_ins_of_person(session, rights.list_accounts(session, actor), now)
+    pending.end_sign_ins_of_person(session, rights.list_accounts(session, actor), now)
     return _end(session, _is_owned_by(session, actor), actor, now)
 
 
@@ -116,7 +116,7 @@ def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tupl
         if set(row.accounts) <= current:  # no account of the owner is missing now
             rows.change_accounts(session, row, current)
         else:
-            under_way.end_sign_ins_of_person(session, row.accounts, now)
+            pending.end_sign_ins_of_person(session, row.accounts, now)
             rows.end_connection(session, row, by, now)
     return ()
 

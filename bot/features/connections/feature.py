@@ -9,16 +9,16 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import readings
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals import read_consents
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.domain.active import ActiveLine
-from bot.domain.findings import Finding, ok, warn
+from bot.domain.doctor_findings import Finding, ok, warn
 from bot.domain.hooks import Hooks
 from bot.domain.text import name_some
 from bot.features.connections import ending, routes, rows
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
-from bot.features.connections.section import MissingConnectionsSection
+from bot.features.connections.prompt_section import MissingConnectionsSection
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.typed_numbers import TypedNumbers
 from bot.features.connections.sweep import CONNECTION_SWEEP_SECONDS, ConnectionSweep
@@ -63,7 +63,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     return Hooks(
         add_to_prompt=(section.write,),
         # on a card of a call in a person's name: a warning about who sees the data that it returns
-        annotate_card=(readings.warn_of_answer,),
+        annotate_card=(read_consents.warn_of_answer,),
         answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
         offer_commands=(section.offer_commands,),
         change_person=(ending.end_after_unlinking,),

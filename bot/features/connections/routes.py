@@ -20,7 +20,7 @@ from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import pages
 from bot.features.connections.sign_in.connecting import CALLBACK_PATH, LINK_OVER_TEXT, LINK_PATH, ConnectFlow
-from bot.features.connections.sign_in.under_way import AccountSignIn
+from bot.features.connections.sign_in.pending import AccountSignIn
 from bot.features.feature import PartsDep, RouteParts
 from bot.web.answers import HttpError, NotFound, require_or_404
 from bot.web.body import Body

@@ -20,13 +20,13 @@ from sqlalchemy import ColumnElement, Text, cast, delete, or_, update
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.connections import Connection, Identity
 from bot.domain.people import Actor
-from bot.domain.record import Act
 from bot.errors import SecretLost, SignInError
 from bot.features.connections import resting, revocations
-from bot.features.connections.sign_in import lacking
-from bot.features.connections.sign_in.under_way import AccountSignIn
+from bot.features.connections.sign_in import missing_scopes
+from bot.features.connections.sign_in.pending import AccountSignIn
 from bot.features.connections.tables import CONNECTION, ConnectionRow
 from bot.store import people
 from bot.store.audit import admin_changes
@@ -292,7 +292,7 @@ def _replace_connection(
         for row in _find_rows(session, sign_in.server, sign_in.identity, owners)
     ]
     # the sign-in asked for the scopes that earlier calls lacked
-    lacking.forget_lacking(session, sign_in.server, sign_in.owner, now)
+    missing_scopes.forget_lacking(session, sign_in.server, sign_in.owner, now)
     ident = secrets.token_hex(16)
     row = ConnectionRow(
         id=ident,

@@ -8,11 +8,11 @@ opens.
 
 from datetime import datetime
 
-from bot.approvals.accounts.gone import HasAccount, is_gone
+from bot.approvals.accounts.existence import HasAccount, is_gone
 from bot.domain.people import Actor
 from bot.features.connections import ending, revocations, rows
 from bot.features.connections.port import AccountConnections, address_of
-from bot.features.connections.sign_in import under_way, waiting
+from bot.features.connections.sign_in import pending, waiting
 from bot.jobs.daily import DailyRun
 from bot.store.notices import CHANNELS_WITHOUT_CHATS
 from bot.telemetry.logs import logger
@@ -37,7 +37,7 @@ class ConnectionSweep:
         if not self._has_checked_servers:
             await self._check_servers(now)
             self._has_checked_servers = True
-        await database.write(under_way.end_expired, now)
+        await database.write(pending.end_expired, now)
         if await self._daily_run.take(now):
             await database.write(waiting.forget_late, now)
             await self._end_of_gone(now)

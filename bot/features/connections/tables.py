@@ -72,13 +72,13 @@ class ConnectionRow(Row, table=True):
 
 
 class ConnectingRow(Row, table=True):
-    """A sign-in under way (`under_way.py`), which has reached a ``step``: a `SignInStep`.
+    """A sign-in under way (`sign_in/pending.py`), which has reached a ``step``: a `SignInStep`.
 
     ``person`` is the account that goes through the sign-in. It also owns the connection, unless that is for a
     chat. ``is_organised``: the browser is signed in as that person with the organisation's account.
 
-    Four columns are hashes, as `under_way.py` explains: ``id``, ``browser``, ``state`` and ``digits``. The
-    hash of the digits is encrypted as well.
+    Four columns are hashes, as `sign_in/pending.py` explains: ``id``, ``browser``, ``state`` and ``digits``.
+    The hash of the digits is encrypted as well.
 
     ``back`` is the address to which the server sends the browser back. ``scope`` has the scopes that were
     asked for, later those that were granted. ``verifier`` proves to the server that the same Nod exchanges

@@ -1,17 +1,17 @@
 """The command ``/approvals insights``: the cost of asking for approval, in a few lines of chat.
 
-With the word ``people`` it shows the signs of how people decide instead (`reading.py`).
+With the word ``people`` it shows the signs of how people decide instead (`reading_signs.py`).
 """
 
 from datetime import timedelta
 from functools import partial
 
+from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.approvals.commands.values import parse_seconds
-from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
-from bot.features.insights import counting, reading
-from bot.features.insights.reading import BY_PEOPLE
+from bot.features.insights import cost_report, reading_signs
+from bot.features.insights.reading_signs import BY_PEOPLE
 from bot.settings import Settings
 
 
@@ -30,7 +30,7 @@ class InsightCommands:
 
     async def _insights(self, command: Command, text: str) -> str:
         """Return the report in words. Each word of ``text`` is a facet, ``people`` or a length of time."""
-        facet, length, is_about_people = Facet.TOOL, counting.MONTH, False
+        facet, length, is_about_people = Facet.TOOL, cost_report.MONTH, False
         for word in text.split():
             if word == BY_PEOPLE:
                 is_about_people = True
@@ -39,15 +39,15 @@ class InsightCommands:
             else:
                 length = timedelta(seconds=parse_seconds(word))
         if not self._setting:
-            return counting.OFF_TEXT
+            return cost_report.OFF_TEXT
         now = self._clock()
         if is_about_people:
-            since = now - min(length, reading.RETENTION)
-            find_signs = partial(reading.find_signs, has_notes=self._setting == BY_PEOPLE)
+            since = now - min(length, reading_signs.RETENTION)
+            find_signs = partial(reading_signs.find_signs, has_notes=self._setting == BY_PEOPLE)
             signs = await self._database.read(find_signs, self._policies, command.actor, since)
-            return reading.format_signs(signs, now)
+            return reading_signs.format_signs(signs, now)
         since = now - length
         found = await self._database.read(
-            counting.count_visible_insights, self._policies, command.actor, since
+            cost_report.count_visible_insights, self._policies, command.actor, since
         )
-        return counting.format_insights(found, facet, now)
+        return cost_report.format_insights(found, facet, now)

@@ -1,8 +1,8 @@
 """Routes of insights: the cost of asking for approval, and signs of how people decide.
 
-The cost comes as JSON with plots, or as CSV for spreadsheets (`counting.py`). The signs come from votes and,
-if NOD_INSIGHTS is ``people``, from notes on how people read their cards (`reading.py`). The console reports
-when a person opens a part of a card.
+The cost comes as JSON with plots, or as CSV for spreadsheets (`cost_report.py`). The signs come from votes
+and, if NOD_INSIGHTS is ``people``, from notes on how people read their cards (`reading_signs.py`). The
+console reports when a person opens a part of a card.
 """
 
 from collections.abc import AsyncIterator
@@ -20,9 +20,9 @@ from bot.domain.insights import Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.features.feature import PartsDep
-from bot.features.insights import counting, reading
-from bot.features.insights.counting import MONTH, OFF_TEXT, format_as_csv
-from bot.features.insights.reading import CardPart
+from bot.features.insights import cost_report, reading_signs
+from bot.features.insights.cost_report import MONTH, OFF_TEXT, format_as_csv
+from bot.features.insights.reading_signs import CardPart
 from bot.settings import Zone
 from bot.store import proposals
 from bot.store.hooks import hooks_in, hooks_of
@@ -104,9 +104,9 @@ async def _find_insights(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    begin = max(since or now - MONTH, now - reading.RETENTION)
+    begin = max(since or now - MONTH, now - reading_signs.RETENTION)
     with site.export_limit.hold(str(actor)):
-        counted = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
+        counted = await parts.database.read(cost_report.count_visible_insights, parts.policies, actor, begin)
     yield counted
 
 
@@ -201,7 +201,7 @@ async def _find_start_time(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    return max(since or now - MONTH, now - reading.RETENTION)
+    return max(since or now - MONTH, now - reading_signs.RETENTION)
 
 
 @router.get("/insights/people", summary="Signs of how people decide: for admins of everyone, else your own")
@@ -213,8 +213,8 @@ async def people(
     zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
     """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
-    has_notes = parts.settings.insights == reading.BY_PEOPLE
-    find_signs = partial(reading.find_signs, has_notes=has_notes, zone=zone)
+    has_notes = parts.settings.insights == reading_signs.BY_PEOPLE
+    find_signs = partial(reading_signs.find_signs, has_notes=has_notes, zone=zone)
     with site.export_limit.hold(str(actor)):
         signs = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(

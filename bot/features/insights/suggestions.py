@@ -17,8 +17,9 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals.drafts import draft
-from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
+from bot.approvals.lookup.rule_simulation import Effect, effect_on, is_change, with_rule
 from bot.domain import kinds
+from bot.domain.audit import Act
 from bot.domain.chat import Address, Clock, Request, chat_of
 from bot.domain.people import NOD, Actor, Names, Role, name_of_place
 from bot.domain.policy import Judgement, Policy, Verdict
@@ -32,14 +33,13 @@ from bot.domain.proposals import (
     State,
     canonical,
 )
-from bot.domain.record import Act
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.rules import Mode, Rule, Subject, covers
 from bot.domain.times import format_span
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.features.insights.counting import MONTH
-from bot.store import conversations, messages, notices, people, proposals, record, rules, transitions
+from bot.features.insights.cost_report import MONTH
+from bot.store import conversations, messages, notices, past_proposals, people, proposals, rules, transitions
 from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.proposals import SearchScope
@@ -183,11 +183,11 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
     """
     groups: dict[tuple[str, str], _Group] = {}
     # arguments are read only if a rule has a condition on them (``has_conditions``)
-    newest = record.list_newest(
+    newest = past_proposals.list_newest(
         session, now - MONTH, with_decision=True, with_arguments=policy.book.has_conditions
     )
     for row in newest:
-        if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):
+        if not is_change(row) or row.state in _UNDER_WAY or not past_proposals.was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _find_place(row)), _Group())
         was_approved = row.state == State.SUCCEEDED and row.decided_at is not None

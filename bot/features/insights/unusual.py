@@ -9,8 +9,8 @@ from sqlmodel import Session
 
 from bot.domain.annotations import RECORD_NAME, Annotation
 from bot.domain.proposals import Proposal, State
-from bot.domain.unusual import find_unusual
-from bot.store import record
+from bot.domain.unusual_facts import find_unusual
+from bot.store import past_proposals
 
 
 def annotate_unusual(session: Session, proposal: Proposal) -> Sequence[Annotation]:
@@ -22,5 +22,5 @@ def annotate_unusual(session: Session, proposal: Proposal) -> Sequence[Annotatio
     is_asked = proposal.state is State.PROPOSED and kind.runs and kind.is_counted
     if not is_asked or kind.is_answer or kind.is_form or kind.has_steps or proposal.undoes:
         return ()
-    facts = find_unusual(proposal, record.find_past_calls(session, proposal), proposal.updated_at)
+    facts = find_unusual(proposal, past_proposals.find_past_calls(session, proposal), proposal.updated_at)
     return [Annotation(RECORD_NAME, fact) for fact in facts]

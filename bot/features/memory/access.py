@@ -17,10 +17,10 @@ from functools import cache, partial
 from sqlmodel import Session
 
 from bot.approvals import rights
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Role
-from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, covers
 from bot.errors import ToolError
 from bot.features.memory import rows

@@ -4,12 +4,12 @@
 card.
 """
 
-from bot.approvals.commands.words import CommandSet
+from bot.approvals.commands.subcommands import CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts
 from bot.features.memory import routes, rows, sweep
 from bot.features.memory.commands import MemoryCommands
-from bot.features.memory.section import MemorySection
+from bot.features.memory.prompt_section import MemorySection
 from bot.features.memory.tools import make_memory_toolset
 from bot.jobs.scheduler import Sweep
 

@@ -1,8 +1,8 @@
 """The queries of remembered facts. `access.py` decides who may see and change a fact.
 
 Each change is recorded in the audit log, which has only a hash of the fact: so a forgotten fact is gone.
-Adding and deleting facts raises the version of the rulebook: then `section.py` reads again if there are any
-facts. The facts themselves it reads each time, so an edit raises no version.
+Adding and deleting facts raises the version of the rulebook: then `prompt_section.py` reads again if there
+are any facts. The facts themselves it reads each time, so an edit raises no version.
 """
 
 from collections.abc import Collection
@@ -11,9 +11,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, or_, tuple_
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import Actor
-from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.features.memory.facts import About, Fact, FactScope
 from bot.features.memory.tables import FACT, MemoryRow

@@ -7,7 +7,13 @@ from datetime import timedelta
 
 from sqlmodel import Session
 
-from bot.approvals.commands.words import CommandError, CommandParts, Subcommand, first_word, remove_quotes
+from bot.approvals.commands.subcommands import (
+    CommandError,
+    CommandParts,
+    Subcommand,
+    first_word,
+    remove_quotes,
+)
 from bot.domain.chat import Command
 from bot.domain.times import format_in_zone, parse_duration
 from bot.features.mutes import rows

@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.mutes import routes, status

@@ -12,8 +12,8 @@ from threading import Lock
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.people import Actor, Person
-from bot.domain.record import Act
 from bot.features.mutes.tables import MUTE, MuteRow
 from bot.store import database, people
 from bot.store.audit import admin_changes

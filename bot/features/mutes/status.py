@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.domain.active import ActiveLine
-from bot.domain.findings import Finding, ok
+from bot.domain.doctor_findings import Finding, ok
 from bot.domain.times import format_in_zone
 from bot.features.feature import FeatureParts
 from bot.features.mutes import rows

@@ -7,13 +7,13 @@ events to the paging service. The feature is off without the settings of such a 
 
 from collections.abc import Sequence
 
-from bot.domain.findings import Finding, ok, warn
+from bot.domain.doctor_findings import Finding, ok, warn
 from bot.domain.hooks import Hooks, Notifier
 from bot.errors import ToolError
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.paging import rows
 from bot.features.paging.pager import SWEEP_SECONDS, Pager, PagingService
-from bot.jobs.pinned_post import PinnedClient
+from bot.jobs.outbound_post import PinnedClient
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 

@@ -23,7 +23,7 @@ from bot.domain.text import escape_markdown, one_line, shorten
 from bot.features.paging import rows
 from bot.features.paging.rows import PageEvent
 from bot.features.paging.tables import PageRow
-from bot.jobs.pinned_post import MAX_POST_SECONDS, PinnedClient, PostAnswer
+from bot.jobs.outbound_post import MAX_POST_SECONDS, PinnedClient, PostAnswer
 from bot.jobs.webhooks import sign_webhook
 from bot.store import conversations, notices, people, proposals
 from bot.store.database import Database

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import rights
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor
-from bot.domain.record import Act
 from bot.features.people import rows
 from bot.store import notices, people, posted_cards
 from bot.store.rules import Policies

@@ -11,11 +11,11 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.accounts import changes, sign_in_links
-from bot.approvals.accounts.gone import HasAccount, is_gone
+from bot.approvals.accounts.existence import HasAccount, is_gone
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
-from bot.domain.record import Act
 from bot.features.people import rows
 from bot.store import notices, people, posted_cards
 from bot.store.audit.log import Author

@@ -6,8 +6,8 @@ departed accounts.
 
 from collections.abc import Sequence
 
-from bot.approvals.accounts.gone import LOOK_SECONDS
-from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.approvals.accounts.existence import LOOK_SECONDS
+from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.features.feature import Feature, SweepParts
 from bot.features.people import routes, sweep
 from bot.features.people.away_commands import AwayCommands

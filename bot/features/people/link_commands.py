@@ -18,7 +18,7 @@ from sqlmodel import Session
 from bot.approvals.accounts import linking, sign_in_links
 from bot.approvals.accounts.linking import Pair
 from bot.approvals.commands import values
-from bot.approvals.commands.words import CommandError, CommandParts, Subcommand
+from bot.approvals.commands.subcommands import CommandError, CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.people import Actor
 from bot.features.people import codes

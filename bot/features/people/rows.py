@@ -10,8 +10,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Act
 from bot.domain.people import Absence, Actor
-from bot.domain.record import Act
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing

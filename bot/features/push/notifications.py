@@ -5,7 +5,7 @@ new, asks people again, or has to be closed. To request it, 1 is added to the ro
 message, ``sent`` is set to the ``wanted`` of that time, and the row is due while ``sent`` is less.
 
 So a crash between two statements repeats a message rather than losing it. On the device, the second message
-replaces the first. The message itself is written when it is sent (`letter.py`).
+replaces the first. The message itself is written when it is sent (`push_message.py`).
 """
 
 from collections.abc import Collection, Sequence

@@ -18,11 +18,11 @@ from bot.domain.chat import Clock
 from bot.domain.people import LOCAL, Actor
 from bot.errors import SecretLost, SettingsError
 from bot.features.push import notifications, rows, vapid
-from bot.features.push.letter import EndedDevice, Letter, PostponedLetter, write_letter
+from bot.features.push.push_message import EndedDevice, Letter, PostponedLetter, write_letter
 from bot.features.push.rows import Subscription
 from bot.features.push.tables import DeviceRow, NotificationRow
 from bot.features.push.vapid import PushKey
-from bot.jobs.pinned_post import PinnedClient, PostAnswer
+from bot.jobs.outbound_post import PinnedClient, PostAnswer
 from bot.settings import EXAMPLE_PUSH_KEY, Settings
 from bot.store.database import Database
 from bot.store.rules import Policies

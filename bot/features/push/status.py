@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from sqlmodel import Session
 
 from bot.domain.active import ActiveLine
-from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.features.push import rows

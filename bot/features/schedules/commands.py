@@ -2,7 +2,13 @@
 
 from sqlmodel import Session
 
-from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
+from bot.approvals.commands.subcommands import (
+    CommandError,
+    CommandParts,
+    CommandReply,
+    Subcommand,
+    first_word,
+)
 from bot.domain.chat import Answer, Command
 from bot.domain.redaction import redact_text
 from bot.features.schedules import runs

@@ -6,7 +6,7 @@ due runs, and the hooks that limit what a run may spend.
 
 from collections.abc import Sequence
 
-from bot.approvals.commands.words import CommandSet
+from bot.approvals.commands.subcommands import CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.schedules import limits, routes, runs

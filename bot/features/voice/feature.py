@@ -11,7 +11,7 @@ from functools import partial
 from sqlmodel import Session
 
 from bot.domain.active import ActiveLine
-from bot.domain.findings import Finding, ok, warn
+from bot.domain.doctor_findings import Finding, ok, warn
 from bot.domain.hooks import Hooks
 from bot.domain.named_models import NamedModel
 from bot.features.feature import Feature, FeatureParts
@@ -29,7 +29,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     model = _find_model(parts.settings)
     if model is None:
         return Hooks()
-    from bot.features.voice.hearing import RecordingReader  # here, as the SDK is slow to import
+    from bot.features.voice.transcription import RecordingReader  # here, as the SDK is slow to import
 
     prices = parts.settings.prices(parts.settings.model)
     reader = RecordingReader(parts.database, parts.policies, parts.clock, model, prices)

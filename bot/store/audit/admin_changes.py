@@ -23,16 +23,16 @@ from typing import Any
 from sqlalchemy import Integer, func, insert, literal_column
 from sqlmodel import Session, SQLModel, col, select
 
+from bot.domain.audit import Act
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical
-from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.domain.text import hash_text
 from bot.store.audit import chain, log
 from bot.store.audit.log import Author
+from bot.store.tables.audit import LedgerRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
-from bot.store.tables.record import LedgerRow
 from bot.store.tables.row import AUDITED_KEY, Audited, table_of
 from bot.store.tables.rules import GrantRow, RuleRow
 

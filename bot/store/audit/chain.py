@@ -32,7 +32,7 @@ from sqlmodel import Session, select
 
 from bot.domain.progress import Counter
 from bot.errors import NodError
-from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
+from bot.store.tables.audit import AuditRow, ChainEndRow, LedgerRow
 from bot.store.tables.row import table_of
 
 T = TypeVar("T")

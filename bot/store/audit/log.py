@@ -16,17 +16,17 @@ from typing import Any
 from sqlalchemy import bindparam, func, insert
 from sqlmodel import Session, col, select
 
+from bot.domain.audit import Deed
 from bot.domain.connections import Connection
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical, digest
-from bot.domain.record import Deed
 from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.text import storable
 from bot.store.audit import chain
+from bot.store.tables.audit import AuditRow
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
-from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 
 _TABLE = table_of(AuditRow)

@@ -22,17 +22,17 @@ from sqlalchemy import func
 from sqlmodel import Session, select
 
 import bot.store.migrations.schema  # noqa: F401 - the checks cover all tables, also those of features
+from bot.domain.audit import AuditFilter
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
-from bot.domain.record import AuditFilter
 from bot.domain.redaction import redact
 from bot.store import people
 from bot.store.audit import admin_changes, chain, log
 from bot.store.audit.admin_changes import Thing
 from bot.store.state import load_task_state, store_task_state
+from bot.store.tables.audit import AuditRow, LedgerRow
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.record import AuditRow, LedgerRow
 from bot.store.tables.row import starts_with, table_of
 
 _AUDIT = table_of(AuditRow)

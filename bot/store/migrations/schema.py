@@ -25,10 +25,10 @@ import bot.store.outputs
 import bot.store.processes
 import bot.store.state
 import bot.store.tables.agents
+import bot.store.tables.audit
 import bot.store.tables.conversations
 import bot.store.tables.people
 import bot.store.tables.proposals
-import bot.store.tables.record
 import bot.store.tables.rules
 import bot.store.trials  # noqa: F401 - each registers its tables
 

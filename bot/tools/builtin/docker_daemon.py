@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from bot.errors import ToolError, ToolTimedOut
-from bot.tools.intake import TooLarge, bound_response
+from bot.tools.response_bounds import TooLarge, bound_response
 
 _MAX_LOG_BYTES = 200_000
 _MAX_REFUSAL_CHARS = 500  # the daemon's own words

@@ -20,8 +20,8 @@ import httpx2
 from mcp import types
 
 from bot.domain.text import shorten
-from bot.tools.intake import TooLarge
 from bot.tools.mcp.answers import NOT_MCP_TEXT, UNREADABLE_CODE, fit_message
+from bot.tools.response_bounds import TooLarge
 
 # error codes of our own
 SIGN_IN_REFUSED_CODE = -32041  # the server refused the credentials, so nothing was done; `Bearer` sends it

@@ -32,10 +32,10 @@ from pydantic import AnyUrl, ValidationError
 
 from bot.errors import SignInError
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge
 from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
 from bot.tools.mcp.signin import Discovered, MemoryStorage, make_client_metadata, make_context, sign_in_client
+from bot.tools.response_bounds import TooLarge
 
 log = logger(__name__)
 

@@ -16,9 +16,9 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from bot.domain.text import as_text
 from bot.telemetry.logs import logger
-from bot.tools.intake import MAX_MESSAGE_BYTES
 from bot.tools.mcp.answers import NOT_MCP_TEXT
 from bot.tools.mcp.config import ServerConfig
+from bot.tools.response_bounds import MAX_MESSAGE_BYTES
 
 log = logger(__name__)
 

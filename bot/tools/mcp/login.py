@@ -32,7 +32,6 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn, compute_token_end
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge
 from bot.tools.mcp.authorization import (
     INITIALIZE_HEADERS,
     INITIALIZE_REQUEST,
@@ -43,16 +42,17 @@ from bot.tools.mcp.authorization import (
     set_scope,
     spell_issuer,
 )
-from bot.tools.mcp.base import (
+from bot.tools.mcp.dialects import words_of
+from bot.tools.mcp.interface import (
     SIGN_IN_OVER_TEXT,
     UNKNOWN_SIGN_IN_TEXT,
     ServerStatus,
     SignIns,
     make_no_server_error,
 )
-from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, MemoryStorage, SignInTokens, make_client_metadata, sign_in_client
+from bot.tools.response_bounds import TooLarge
 
 log = logger(__name__)
 

@@ -46,7 +46,6 @@ from bot.tools.mcp.address import (
     SIGN_IN_REFUSED_CODE,
 )
 from bot.tools.mcp.answers import UNREADABLE_CODE
-from bot.tools.mcp.base import Action, AskPerson, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import (
     LONGEST_PAUSE,
     Catalogue,
@@ -56,6 +55,7 @@ from bot.tools.mcp.catalogue import (
     is_connection_closed,
 )
 from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.interface import Action, AskPerson, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import SignInTokens
 from bot.tools.mcp.transport import open_streams

@@ -38,10 +38,10 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn, compute_token_end
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge, bound_response
 from bot.tools.mcp.address import SIGN_IN_REFUSED_CODE
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.dialects import fit_response
+from bot.tools.response_bounds import TooLarge, bound_response
 
 log = logger(__name__)
 

@@ -19,11 +19,11 @@ from bot.domain.chat import Clock
 from bot.domain.connections import Identity, TokenSource
 from bot.store.database import Database
 from bot.telemetry.logs import logger
-from bot.tools.connected import hide_secrets
-from bot.tools.mcp.base import AskPerson, Servers, ServerStatus, decline
+from bot.tools.account_tools import hide_secrets
+from bot.tools.mcp.account_sessions import MAX_SESSIONS, ConnectedServer, ConnectedServers
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.mcp.connected import MAX_SESSIONS, ConnectedServer, ConnectedServers
+from bot.tools.mcp.interface import AskPerson, Servers, ServerStatus, decline
 from bot.tools.mcp.login import SharedSignIns
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow

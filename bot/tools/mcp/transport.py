@@ -3,8 +3,8 @@
 `open_streams` yields the two streams that an SDK client reads from and writes to. To an address, the SDK's
 own HTTP client speaks over `AddressTransport`. A process speaks lines of JSON-RPC over its standard input and
 output, as with the SDK's ``stdio_client``. But here the size of each message is checked before it is parsed
-(``bot/tools/intake.py``). The process is ended as the protocol says: Nod closes its input, waits, then ends
-it and all processes that it started.
+(``bot/tools/response_bounds.py``). The process is ended as the protocol says: Nod closes its input, waits,
+then ends it and all processes that it started.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 
 What the server sends passes through a `WatchedStream`, which fits answers to MCP's form and marks the
@@ -29,7 +29,6 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import LATEST_MODERN_VERSION
 
 from bot.domain.connections import TokenSource
-from bot.tools.intake import Lines, TooLarge, bound_message, bound_response
 from bot.tools.mcp.address import (
     NO_ANSWER_CODE,
     SESSION_LOST_TEXT,
@@ -43,6 +42,7 @@ from bot.tools.mcp.answers import fit_answer, fit_message
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Bearer
+from bot.tools.response_bounds import Lines, TooLarge, bound_message, bound_response
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # how long a stream may be silent, in addition to the time limit of a call

@@ -9,10 +9,10 @@ from posixpath import join, normpath
 from urllib.parse import unquote
 
 from bot.tools.reading.markup import attribute, find_all, parse_xml
-from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.pages import read_html
 from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.text.decoding import decode
+from bot.tools.reading.zip_package import DAMAGED_TEXT, PROTECTED_TEXT, Package
 
 _MAX_CHAPTERS = 500
 # the address of a style sheet: <link rel="stylesheet" href="style.css">

@@ -22,8 +22,8 @@ from typing import Any
 from bot.domain.attachments import DOCX, EPUB, HTML, ODP, ODS, ODT, PDF, PPTX, TEXT, XLS, XLSB, XLSX, ZIP
 from bot.tools.child import serve
 from bot.tools.documents import cut_text
-from bot.tools.reading.packed import DAMAGED_TEXT, Package, identify, list_archive
 from bot.tools.reading.report import Report, UnreadableError
+from bot.tools.reading.zip_package import DAMAGED_TEXT, Package, identify, list_archive
 
 _TOO_NESTED_TEXT = "it is nested more deeply than I read"
 _EMPTY_TEXT = "there is no text in it"

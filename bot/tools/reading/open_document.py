@@ -17,8 +17,8 @@ from bot.tools.reading.markup import (
     parse_xml,
     text_of_element,
 )
-from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.report import Report, UnreadableError
+from bot.tools.reading.zip_package import DAMAGED_TEXT, PROTECTED_TEXT, Package
 
 _MAX_SPACES = 1_000  # the spaces that one element may stand for
 _NO_STYLES = b"<none/>"

@@ -9,9 +9,9 @@ from io import BytesIO
 from typing import Any
 
 from bot.tools.documents import MAX_TEXT_CHARS
-from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT
 from bot.tools.reading.report import Report, UnreadableError, describe_numbers
 from bot.tools.reading.unseen.pdf_objects import UnseenText
+from bot.tools.reading.zip_package import DAMAGED_TEXT, PROTECTED_TEXT
 
 _MAX_PAGES = 1_000  # "page after the first thousand" names it
 _MAX_FIELDS = 2_000

@@ -7,8 +7,8 @@ import math
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from bot.tools.reading.packed import DAMAGED_TEXT
 from bot.tools.reading.report import Report, UnreadableError
+from bot.tools.reading.zip_package import DAMAGED_TEXT
 
 _MAX_PIXELS = 40_000_000
 _MAX_SIDE_PX = 1600  # the longer side of a kept picture

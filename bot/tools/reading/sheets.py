@@ -19,9 +19,9 @@ from bot.domain.attachments import ODS, XLSX
 from bot.tools.documents import MAX_TEXT_CHARS
 from bot.tools.reading.markup import attribute, find_all, find_child, local_name, parse_xml
 from bot.tools.reading.open_document import read_content
-from bot.tools.reading.packed import PROTECTED_TEXT, Package, find_main_part
 from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.unseen.sheet_styles import find_unseen_styles
+from bot.tools.reading.zip_package import PROTECTED_TEXT, Package, find_main_part
 
 _MAX_SHEETS = 100
 _MAX_INSPECTED_ROWS = 400_000  # more than the text of a document can hold

@@ -10,9 +10,9 @@ from io import BytesIO
 from typing import Any
 
 from bot.tools.reading.markup import attribute, find_all, local_name, parse_xml
-from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.slide_shapes import report_unseen
+from bot.tools.reading.zip_package import Package
 
 _MAX_SLIDES = 1_000
 _MAX_DEPTH = 20  # the nesting of groups

@@ -24,9 +24,9 @@ from bot.tools.reading.markup import (
     parse_xml,
     text_of_element,
 )
-from bot.tools.reading.packed import Package, find_main_part
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, report_hidden_drawings
+from bot.tools.reading.zip_package import Package, find_main_part
 
 _COUNTED = {  # the content that is left out and counted, by its element's name
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.domain.attachments import format_size
-from bot.web.ag_ui.given import SentMessages, WrittenMessage, read_messages
+from bot.web.ag_ui.run_input import SentMessages, WrittenMessage, read_messages
 from bot.web.limits import max_run_bytes
 from bot.web.site import Site
 

@@ -26,9 +26,9 @@ from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.tools.signature import describe_pydantic_error
-from bot.web.ag_ui.given import AguiInput, SentMessages, WrittenMessage
 from bot.web.ag_ui.history import list_messages, take_newest
 from bot.web.ag_ui.request import RunBodies
+from bot.web.ag_ui.run_input import AguiInput, SentMessages, WrittenMessage
 from bot.web.ag_ui.stream import RefusedMessage, RunStream, parse_interrupt_id
 from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.broadcaster import Broadcast, Listener

@@ -63,8 +63,8 @@ from bot.domain.events import (
     TurnFailed,
 )
 from bot.domain.verbs import Verb
-from bot.web.ag_ui.given import AguiInput, SentMessages, is_same_text, read_text
 from bot.web.ag_ui.history import find_result, make_call, make_call_id, make_result_message
+from bot.web.ag_ui.run_input import AguiInput, SentMessages, is_same_text, read_text
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 

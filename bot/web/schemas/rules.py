@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from bot.approvals.lookup.past import Effect
+from bot.approvals.lookup.rule_simulation import Effect
 from bot.domain.people import Role
 from bot.domain.proposals import State
 from bot.web.body import format_cursor

@@ -29,7 +29,7 @@ from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import NodError
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge, bound_response
+from bot.tools.response_bounds import TooLarge, bound_response
 
 log = logger(__name__)
 

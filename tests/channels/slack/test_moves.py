@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bot.channels.slack.moves import ChannelMoves
+from bot.channels.slack.moved_chats import ChannelMoves
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
 from bot.store.database import Database

@@ -23,7 +23,7 @@ from bot.channels.slack.rows import find_workspace
 from bot.cli.main import main
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Press
-from bot.domain.findings import Health
+from bot.domain.doctor_findings import Health
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.store.database import Database
 from tests.channels.slack.conftest import FakeCore, HttpServer, Running, Silent, settings_for

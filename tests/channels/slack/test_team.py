@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.channels.slack.card import render
 from bot.channels.slack.screens import ModalSubject, make_plan_review, make_words_form
-from bot.channels.slack.team import brief_team, render_team
+from bot.channels.slack.team_blocks import brief_team, render_team
 from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address

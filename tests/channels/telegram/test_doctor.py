@@ -5,7 +5,7 @@ import pytest
 from bot.channels.telegram.channel import find_webhook_fault
 from bot.channels.telegram.doctor import check
 from bot.channels.telegram.kind import KIND
-from bot.domain.findings import Health
+from bot.domain.doctor_findings import Health
 from tests.fakes.telegram_server import FakeTelegram
 
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from sqlalchemy import text
 from sqlmodel import Session, col, func, select
 
-from bot.domain.record import Act
+from bot.domain.audit import Act
 from bot.features.connections.tables import CONNECTION, RevocationRow
 from bot.store.database import Database
-from bot.store.tables.record import LedgerRow
+from bot.store.tables.audit import LedgerRow
 from tests.features.connections.conftest import KEY, Connectable
 from tests.features.connections.tracker import Tracker
 from tests.tools.mcp.conftest import until

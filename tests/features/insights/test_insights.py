@@ -8,8 +8,8 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.lookup import past
-from bot.approvals.lookup.past import Effect
+from bot.approvals.lookup import rule_simulation
+from bot.approvals.lookup.rule_simulation import Effect
 from bot.domain import kinds
 from bot.domain.chat import Address, Answer
 from bot.domain.conditions import Condition
@@ -19,7 +19,7 @@ from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Level, Proposal, Risk, State
 from bot.domain.rules import EVERYWHERE, Hours, Limits, Mode, Quorum, Rule, RuleValue, Subject
 from bot.domain.verbs import Verb
-from bot.features.insights import counting as insights
+from bot.features.insights import cost_report as insights
 from bot.store import proposals, rules
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -211,7 +211,7 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
     database: Database, clock: FakeClock, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In pages, under any rules, for any call: the same as asking the policy about each proposal."""
-    monkeypatch.setattr(past, "MOST_JUDGED", 3)
+    monkeypatch.setattr(rule_simulation, "MOST_JUDGED", 3)
     draw = random.Random(seed)
     made = Rows(database, clock)
     for _ in range(20):
@@ -239,7 +239,9 @@ def _rule(draw: random.Random) -> Rule:
 def _in_pages(database: Database, policies: Policies, tried: Rule, clock: FakeClock) -> dict[Effect, int]:
     found, before = dict.fromkeys(Effect, 0), None
     while True:
-        page = database.read_now(past.try_rule, policies, tried, clock() - timedelta(days=30), before)
+        page = database.read_now(
+            rule_simulation.try_rule, policies, tried, clock() - timedelta(days=30), before
+        )
         found = {each: found[each] + page.effects[each] for each in Effect}
         if (before := page.before) is None:
             return found

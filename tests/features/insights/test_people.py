@@ -9,8 +9,8 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
-from bot.features.insights import reading
-from bot.features.insights.reading import BY_PEOPLE, HOURS_TEXT, SIGNS_TEXT, Signs
+from bot.features.insights import reading_signs
+from bot.features.insights.reading_signs import BY_PEOPLE, HOURS_TEXT, SIGNS_TEXT, Signs
 from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
 
@@ -26,7 +26,7 @@ def nod(make_nod: MakeNod) -> Nod:
 def find_signs(nod: Nod, by: Actor, *, by_name: bool = True) -> Signs:
     def find(session: Session) -> Signs:
         since = nod.clock() - timedelta(days=30)
-        return reading.find_signs(session, nod.gate.policies, by, since, has_notes=by_name)
+        return reading_signs.find_signs(session, nod.gate.policies, by, since, has_notes=by_name)
 
     return nod.database.read_now(find)
 

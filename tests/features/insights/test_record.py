@@ -10,7 +10,7 @@ from bot.domain.annotations import Annotation
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls, find_unusual
+from bot.domain.unusual_facts import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls, find_unusual
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.channels.slack.conftest import make_proposal

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bot.app import build
 from bot.domain.chat import Address, Answer, Command
-from bot.domain.findings import Health
+from bot.domain.doctor_findings import Health
 from bot.domain.people import LOCAL
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts

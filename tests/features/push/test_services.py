@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bot.features.push.letter import find_topic
+from bot.features.push.push_message import find_topic
 from bot.features.push.sender import MAX_ASKED_PAUSE, PAUSES, PushSender
 from bot.features.push.vapid import PushKey
-from bot.jobs.pinned_post import PinnedClient
+from bot.jobs.outbound_post import PinnedClient
 from tests.fakes.push_service import ENDLESS, HANGING, NONSENSE, Answer, FakePushService
 from tests.features.push.conftest import KEY, PUSHING, add, list_devices, propose, push
 from tests.web.conftest import Serve

@@ -10,12 +10,12 @@ from bot.agent.transcript import NOTE_PREFIX, make_history
 from bot.domain.attachments import Upload, type_of
 from bot.domain.chat import Answer, Parts
 from bot.domain.model import AssistantText
+from bot.domain.outbound_addresses import find_allowed_addresses
 from bot.domain.outcomes import FROM_FILE, MAX_RESULT
-from bot.domain.outward import find_allowed_addresses
 from bot.domain.proposals import State
 from bot.errors import ModelError
-from bot.features.voice.hearing import MAX_ANSWER_BYTES, MAX_SECONDS
 from bot.features.voice.lengths import measure_seconds
+from bot.features.voice.transcription import MAX_ANSWER_BYTES, MAX_SECONDS
 from bot.store import counts
 from tests.fakes.hearing_server import Answer as HeardAnswer
 from tests.fakes.hearing_server import HearingServer

@@ -25,16 +25,16 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import linking
 from bot.approvals.grants import GrantTerms
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
 from bot.features.connections import rows as connections
-from bot.features.connections.sign_in.under_way import AccountSignIn
+from bot.features.connections.sign_in.pending import AccountSignIn
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
 from bot.features.mutes import rows as mutes
@@ -46,8 +46,8 @@ from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import Author
 from bot.store.database import Database, run_in_transaction
 from bot.store.migrations.schema import SCHEMA
+from bot.store.tables.audit import AuditRow, ChainEndRow, LedgerRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
 from tests.kit import ADA, ANA, FakeClock
 from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.domain.proposals import canonical
 from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, list_grant_scopes
-from bot.tools.builtin.shell.known import COMMANDS, format_table_rows
+from bot.tools.builtin.shell.known_commands import COMMANDS, format_table_rows
 from bot.tools.builtin.shell.prefix import read_prefix
 from tests.kit.examples import examples
 from tests.test_docs import DOCS

@@ -21,8 +21,8 @@ from bot.domain.times import now
 from bot.errors import ToolError
 from bot.store import migrations
 from bot.store.database import Database
-from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
+from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.tools.mcp.login import SharedSignIns
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import CallContext

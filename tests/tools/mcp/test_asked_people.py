@@ -25,7 +25,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.teams import TeamLimits
 from bot.settings import Settings
 from bot.store import conversations, proposals
-from bot.tools.mcp.base import Action, Elicited, Question
+from bot.tools.mcp.interface import Action, Elicited, Question
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 from tests.tools.mcp.conftest import HttpLamps, until

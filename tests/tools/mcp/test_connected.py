@@ -14,8 +14,8 @@ from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store.connections import give_connections
+from bot.tools.mcp.account_sessions import MAX_IDLE_TIME
 from bot.tools.mcp.config import Http, ServerConfig, Trust
-from bot.tools.mcp.connected import MAX_IDLE_TIME
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import Toolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says

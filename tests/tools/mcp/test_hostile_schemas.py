@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bot.errors import BadArguments, ToolTimedOut
-from bot.tools.intake import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_VALUE_DEPTH, bound_message
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
+from bot.tools.response_bounds import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_VALUE_DEPTH, bound_message
 from tests.tools.mcp.conftest import Connected, until
 from tests.tools.mcp.servers import hostile
 

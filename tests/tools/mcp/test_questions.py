@@ -6,7 +6,7 @@ import pytest
 from mcp import types
 
 from bot.errors import ToolError
-from bot.tools.mcp.base import Action, Elicited, Question
+from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.tools.mcp.server import answer_question
 from bot.tools.tool import CallContext
 from tests.kit import call

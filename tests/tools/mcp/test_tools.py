@@ -12,8 +12,8 @@ from bot.domain.files import File
 from bot.domain.proposals import Level
 from bot.domain.redaction import redact
 from bot.errors import BadArguments, ToolError
-from bot.tools.mcp.base import decline
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
+from bot.tools.mcp.interface import decline
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.tools import adopt, hash_tool, judge_risk, make_model_name, make_output
 from bot.tools.tool import Tool

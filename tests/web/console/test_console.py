@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from bot import web
 from bot.agent.demo.model import DemoModel
 from bot.domain.model import Entry, Part, Text, Thought, ToolSpec
-from bot.tools.mcp.base import Action, Elicited, Question
+from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.web.bundle import bundle
 from tests.web.console.conftest import PATIENCE, Json, Serve, Served
 from tests.web.scripted import ScriptedModel

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
+from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import LOCAL
-from bot.domain.record import Act
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
 from bot.store.audit.log import Author

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from bot.agent.openai.answers.ends import is_temporary, is_window_full, stop_of, tell_end
+from bot.agent.openai.answers.end_reasons import is_temporary, is_window_full, stop_of, tell_end
 from bot.agent.openai.answers.thoughts import Thoughts
 from bot.domain.model import Finished, Part, Retracted, StopReason, Text, Thought
 from bot.errors import ModelCut, ModelTooLong

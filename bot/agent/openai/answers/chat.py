@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, read_cached_count, read_count
 from bot.agent.openai.answers.calls import Calls
-from bot.agent.openai.answers.ends import read_end
+from bot.agent.openai.answers.end_reasons import read_end
 from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, StopReason, ToolCall

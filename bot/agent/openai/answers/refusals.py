@@ -3,8 +3,8 @@
 The body has no common shape. Servers put the reason into ``error`` (an object or a text), ``detail``
 (FastAPI: a text or a list), ``message``, ``errors``, a JSON text inside a text (LiteLLM, OpenRouter's
 ``metadata.raw``), plain text, or a web page. `read_refusal` collects the texts and codes from all of these,
-and `Refusal.cause` recognises the cause by the patterns in ``signs.py``. `find_error` tells if a decoded
-answer is an error at all.
+and `Refusal.cause` recognises the cause by the patterns in ``refusal_patterns.py``. `find_error` tells if a
+decoded answer is an error at all.
 """
 
 import html
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.agent.openai.answers import signs
+from bot.agent.openai.answers import refusal_patterns
 from bot.domain.redaction import redact_text
 from bot.domain.text import shorten
 
@@ -79,23 +79,23 @@ class Refusal:
         if is_too_long(self.searchable, self.status):
             return RefusalCause.TOO_LONG
         for cause, pattern in (
-            (RefusalCause.BAD_CALL, signs.BAD_CALL),
-            (RefusalCause.NO_SYSTEM_ROLE, signs.NO_SYSTEM_ROLE),
-            (RefusalCause.NO_TOOLS, signs.NO_TOOLS),
+            (RefusalCause.BAD_CALL, refusal_patterns.BAD_CALL),
+            (RefusalCause.NO_SYSTEM_ROLE, refusal_patterns.NO_SYSTEM_ROLE),
+            (RefusalCause.NO_TOOLS, refusal_patterns.NO_TOOLS),
         ):
             if pattern.search(self.searchable):
                 return cause
         if self.status == _PAYMENT_STATUS or self._is_unpaid:
             return RefusalCause.MONEY
         is_server_error = self.status >= _MIN_SERVER_ERROR
-        says_key_refused = not is_server_error and signs.KEY_REFUSED.search(self.searchable)
+        says_key_refused = not is_server_error and refusal_patterns.KEY_REFUSED.search(self.searchable)
         if self.status in _KEY_STATUSES or says_key_refused:
             return RefusalCause.KEY
         if self.status in _TRANSIENT_STATUSES or is_server_error:
             return RefusalCause.TRANSIENT
         if self.status >= _MIN_CLIENT_ERROR:
             return RefusalCause.REFUSED
-        if signs.TRANSIENT.search(self.searchable):
+        if refusal_patterns.TRANSIENT.search(self.searchable):
             return RefusalCause.TRANSIENT
         return RefusalCause.UNKNOWN
 
@@ -106,10 +106,10 @@ class Refusal:
         With a transient status, words about a quota or a plan don't count: Gemini reports its limits for each
         minute that way.
         """
-        if signs.NO_MONEY.search(self.searchable):
+        if refusal_patterns.NO_MONEY.search(self.searchable):
             return True
         is_transient = self.status in _TRANSIENT_STATUSES or self.status >= _MIN_SERVER_ERROR
-        return not is_transient and signs.NAMES_MONEY.search(self.searchable) is not None
+        return not is_transient and refusal_patterns.NAMES_MONEY.search(self.searchable) is not None
 
     @property
     def may_be_too_long(self) -> bool:
@@ -179,11 +179,13 @@ def _is_error(error: Any) -> bool:
 
 def is_too_long(searchable: str, status: int = 0) -> bool:
     """Return whether an error says that the request does not fit the model."""
-    if status == _TOO_LARGE_STATUS or signs.SURELY_TOO_LONG.search(searchable):
+    if status == _TOO_LARGE_STATUS or refusal_patterns.SURELY_TOO_LONG.search(searchable):
         return True
-    if signs.OTHER_LIMIT.search(searchable) or signs.ONLY_OUTPUT_LIMIT.fullmatch(searchable):
+    if refusal_patterns.OTHER_LIMIT.search(searchable) or refusal_patterns.ONLY_OUTPUT_LIMIT.fullmatch(
+        searchable
+    ):
         return False
-    return signs.PROBABLY_TOO_LONG.search(searchable) is not None
+    return refusal_patterns.PROBABLY_TOO_LONG.search(searchable) is not None
 
 
 def _is_error_status(code: str) -> bool:

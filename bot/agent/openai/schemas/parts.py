@@ -2,7 +2,7 @@
 
 A part is a schema, or a schema inside one: of a property, an item or an alternative. A tool of another maker
 may bring any schema, so no key is sure to have the type that the standard demands. ``writer.py`` and
-``words.py`` ask here.
+``descriptions.py`` ask here.
 """
 
 from collections.abc import Mapping

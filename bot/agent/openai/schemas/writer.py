@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from bot.agent.openai.schemas import parts
+from bot.agent.openai.schemas.descriptions import KEPT_FORMATS, describe_part, end_sentence
 from bot.agent.openai.schemas.names import is_accepted_name, list_property_names, make_argument_name
 from bot.agent.openai.schemas.parts import Json, Part
-from bot.agent.openai.schemas.words import KEPT_FORMATS, describe_part, end_sentence
 
 _MAX_DEPTH = 10  # levels of objects and lists inside each other
 _MAX_PARTS = 3_000  # parts of one schema, with its references written out

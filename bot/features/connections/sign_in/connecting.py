@@ -11,7 +11,7 @@ at some servers, by a place, which is a chat.
    browser is signed in with the organisation (`confirm_in_browser`). Then the connection is stored.
 
 A sign-in under way is an `AccountSignIn`. The digits prove that the person in the chat has the browser. Each
-step is stored in a row (`under_way.py`), so any process may take the next step. A step that fails ends the
+step is stored in a row (`pending.py`), so any process may take the next step. A step that fails ends the
 sign-in, and its tokens are revoked at the server.
 """
 
@@ -34,9 +34,9 @@ from bot.domain.text import escape_markdown
 from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
-from bot.features.connections.sign_in import lacking, under_way, waiting
+from bot.features.connections.sign_in import missing_scopes, pending, waiting
+from bot.features.connections.sign_in.pending import AccountSignIn, WantedConnection
 from bot.features.connections.sign_in.provider_entries import Provider
-from bot.features.connections.sign_in.under_way import AccountSignIn, WantedConnection
 from bot.store import people
 from bot.store.notices import CHANNELS_WITHOUT_CHATS, store_private_notice
 from bot.telemetry.logs import logger
@@ -146,7 +146,7 @@ class ConnectFlow:
             person=str(actor),
             person_name=_describe_person(session, actor),
         )
-        return under_way.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
+        return pending.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
 
     def _find_chat_owner(
         self, session: Session, server: str, actor: Actor, place: Address | None
@@ -164,7 +164,7 @@ class ConnectFlow:
 
     async def find_link(self, code: str) -> AccountSignIn | None:
         """Return the sign-in of a link without changing it; None if the link is of no use now."""
-        sign_in = await self._database.read(under_way.find_link, code, self._clock())
+        sign_in = await self._database.read(pending.find_link, code, self._clock())
         if sign_in is None or self._find_server(sign_in) is None:
             return None
         return sign_in
@@ -198,7 +198,7 @@ class ConnectFlow:
         from bot.tools.mcp.authorization import request_authorization  # here, as the SDK is slow to import
 
         browser_secret = secrets.token_urlsafe(32)
-        use_link = partial(under_way.use_link, is_organised=is_organised)
+        use_link = partial(pending.use_link, is_organised=is_organised)
         sign_in = await self._database.write(use_link, code, browser_secret, self._clock())
         if sign_in is None:
             raise SignInError(LINK_OVER_TEXT)
@@ -229,7 +229,7 @@ class ConnectFlow:
         columns = asdict(request)
         page = columns.pop("page")
         state = columns.pop("state")
-        await self._database.write(under_way.store_request, sign_in.id, state, columns)
+        await self._database.write(pending.store_request, sign_in.id, state, columns)
         return SignInPage(page, browser_secret)
 
     async def finish_sign_in(
@@ -243,7 +243,7 @@ class ConnectFlow:
         state = parameters.get("state", "")
         sign_in = None
         if state and browser:
-            sign_in = await self._database.write(under_way.claim_return, server, state, browser, now)
+            sign_in = await self._database.write(pending.claim_return, server, state, browser, now)
         if sign_in is None:
             raise SignInError(SIGN_IN_OVER_TEXT)
         try:
@@ -285,7 +285,7 @@ class ConnectFlow:
             tokens = tokens.model_copy(update={"scope": sign_in.scope or None})
         tokens_json = tokens.model_dump_json(exclude_none=True)
         scope = tokens.scope or ""
-        if not await self._database.write(under_way.store_tokens, sign_in, tokens_json, scope, self._clock()):
+        if not await self._database.write(pending.store_tokens, sign_in, tokens_json, scope, self._clock()):
             raise SignInError(SIGN_IN_OVER_TEXT)
         account = await find_account(config, sign_in.issuer, scope, tokens.access_token)
         columns = {"name": account.name, "subject": account.subject}
@@ -301,10 +301,10 @@ class ConnectFlow:
         """
         now = self._clock()
         person = people.load_person(session, Actor.parse(sign_in.person))
-        digits = under_way.store_account(session, sign_in.id, dict(columns), now)
+        digits = pending.store_account(session, sign_in.id, dict(columns), now)
         if digits is None:
             raise SignInError(SIGN_IN_OVER_TEXT)
-        current = under_way.find_by_id(session, sign_in.id)
+        current = pending.find_by_id(session, sign_in.id)
         if current is None:
             raise SignInError(SIGN_IN_OVER_TEXT)
         _refuse_account_of_other(session, current, person, email)
@@ -339,7 +339,7 @@ class ConnectFlow:
     def has_sign_in_to_confirm(self, session: Session, actor: Actor) -> bool:
         """Return whether a sign-in of this person waits for its six digits."""
         accounts = rights.list_accounts(session, actor)
-        return under_way.has_unconfirmed(session, accounts, self._clock())
+        return pending.has_unconfirmed(session, accounts, self._clock())
 
     def confirm_in_transaction(self, session: Session, actor: Actor, digits: str) -> Connected | str:
         """Do the work of `confirm` in the caller's transaction.
@@ -349,9 +349,9 @@ class ConnectFlow:
         """
         now = self._clock()
         accounts = rights.list_accounts(session, actor)
-        if not under_way.has_unconfirmed(session, accounts, now):
+        if not pending.has_unconfirmed(session, accounts, now):
             return NO_SIGN_IN_WAITS_TEXT
-        sign_in = under_way.pop_by_digits(session, accounts, digits, now)
+        sign_in = pending.pop_by_digits(session, accounts, digits, now)
         return self._connect(session, sign_in, now) if sign_in else WRONG_DIGITS_TEXT
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
@@ -365,19 +365,19 @@ class ConnectFlow:
         """Connect the account, or return the refusal in words, as `confirm_in_transaction` does."""
         now = self._clock()
         accounts = rights.list_accounts(session, actor)
-        sign_in = under_way.pop_by_browser(session, accounts, browser, now)
+        sign_in = pending.pop_by_browser(session, accounts, browser, now)
         return self._connect(session, sign_in, now) if sign_in else SIGN_IN_OVER_TEXT
 
     def _connect(self, session: Session, sign_in: AccountSignIn, now: datetime) -> Connected | str:
         """Store the connection of a confirmed sign-in, or return the refusal in words."""
         if self._find_server(sign_in) is None:
-            under_way.revoke_unused_tokens(session, sign_in, now)
+            pending.revoke_unused_tokens(session, sign_in, now)
             return LINK_OVER_TEXT
         accounts = rights.list_accounts(session, Actor.parse(sign_in.person))
         try:
             connection = rows.add_connection(session, sign_in, accounts, now)
         except SignInError as error:
-            under_way.revoke_unused_tokens(session, sign_in, now)
+            pending.revoke_unused_tokens(session, sign_in, now)
             return error.message
         log.info("an account is connected", server=sign_in.server, owner=sign_in.owner)
         jobs = waiting.continue_waiting(session, sign_in.server, accounts, now)
@@ -385,7 +385,7 @@ class ConnectFlow:
 
     async def _end_sign_in(self, sign_in: AccountSignIn) -> None:
         """End a sign-in without a connection, and have its tokens revoked."""
-        await self._database.write(under_way.end_sign_in, sign_in, self._clock())
+        await self._database.write(pending.end_sign_in, sign_in, self._clock())
 
 
 class OtherOwner(SignInError):
@@ -424,7 +424,7 @@ def _describe_person(session: Session, actor: Actor) -> str:
 
 def _list_more_scopes(session: Session, sign_in: AccountSignIn) -> list[str]:
     """Return the scopes that calls lacked, after those granted before; empty if no call lacked any."""
-    lacked = lacking.list_lacking(session, sign_in.server, sign_in.owner)
+    lacked = missing_scopes.list_lacking(session, sign_in.server, sign_in.owner)
     if not lacked:
         return []
     granted = rows.list_granted(session, sign_in.server, sign_in.identity, sign_in.owner)

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from bot.domain.connections import bound_name
 from bot.domain.people import SHELL, Actor
-from bot.features.connections.sign_in.under_way import AccountSignIn
+from bot.features.connections.sign_in.pending import AccountSignIn
 
 _RULES = ("default-src 'none'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'")
 HEADERS = {

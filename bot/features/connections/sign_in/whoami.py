@@ -19,10 +19,10 @@ from bot.domain.text import storable
 from bot.errors import SignInError
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.telemetry.logs import logger
-from bot.tools.intake import bound_response
 from bot.tools.mcp.config import Http, ServerConfig, WhoAmI
 from bot.tools.mcp.dialects import is_same_issuer
 from bot.tools.mcp.signin import sign_in_client
+from bot.tools.response_bounds import bound_response
 
 log = logger(__name__)
 

@@ -2,7 +2,7 @@
 
 `find_harm` returns the reason why a command is harmful, and so destructive. `find_hidden_code` returns why a
 command without such harm, such as ``./build.sh``, still runs code that its words don't show. The long lists
-of harmful programs, words and flags are in ``losing.py``.
+of harmful programs, words and flags are in ``risky_programs.py``.
 
 A program that is neither here nor in ``reads.py`` counts as writing, so these lists can only raise a risk.
 """
@@ -10,7 +10,7 @@ A program that is neither here nor in ``reads.py`` counts as writing, so these l
 import re
 from collections.abc import Callable, Sequence
 
-from bot.tools.builtin.shell.losing import (
+from bot.tools.builtin.shell.risky_programs import (
     HARMLESS_SUBCOMMANDS,
     LOSING_PROGRAMS,
     REMOTE_CODE_PROGRAMS,

@@ -10,9 +10,9 @@ fixes all words:
   ``pytest tests/web/api`` begins with the same words, so the grant covers paths in ``tests/web``. The ``""``
   is the folder whose settings hold there (for pytest a ``pytest.ini``): here the workspace itself.
 
-A prefix is only read from a command of the table in ``known.py``, with options and words that the table
-allows. The paths of a covered command are in the workspace, at or below the approved path, and go through no
-link. In case of doubt there is no prefix, so the next command asks again.
+A prefix is only read from a command of the table in ``known_commands.py``, with options and words that the
+table allows. The paths of a covered command are in the workspace, at or below the approved path, and go
+through no link. In case of doubt there is no prefix, so the next command asks again.
 """
 
 import re
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bot.domain.similarity import NO_BEGINNING, Beginning
 from bot.tools.builtin.shell.harm import find_harm
-from bot.tools.builtin.shell.known import (
+from bot.tools.builtin.shell.known_commands import (
     COMMANDS,
     FOLDER,
     VALUES,

@@ -21,9 +21,9 @@ from bot.tools.reading.markup import (
     local_name,
     parse_xml,
 )
-from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
+from bot.tools.reading.zip_package import Package
 
 _MAX_BASES = 20  # styles that a style builds on
 _MIN_HALF_POINTS = 6  # the smallest readable size of letters; Word states it in half points

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.agent.openai.answers.ends import is_temporary, read_end, stop_of
+from bot.agent.openai.answers.end_reasons import is_temporary, read_end, stop_of
 from bot.domain.model import StopReason
 
 ENDS = {

@@ -2,7 +2,7 @@
 
 For example "the address ben@evil.example is new" or "amount is the largest of 90 days (before: 20)". Only
 what is rare is said, never what is usual: that a tool is always approved is for *Insights*. Nothing here
-comes from a model. ``bot/store/record.py`` reads the earlier calls.
+comes from a model. ``bot/store/past_proposals.py`` reads the earlier calls.
 """
 
 import json
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from bot.domain.outward import find_addresses
+from bot.domain.outbound_addresses import find_addresses
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import host_of, one_line, shorten

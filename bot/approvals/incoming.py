@@ -15,15 +15,15 @@ from sqlmodel import Session
 
 from bot.approvals import grants
 from bot.domain.attachments import Upload, format_size
-from bot.domain.bounds import Bounds
+from bot.domain.audit import Act
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
 from bot.domain.jobs import Job, Work
 from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Proposal, State
-from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
+from bot.domain.work_limits import Bounds
 from bot.errors import CallRefused, LostRace, TooManyCalls
 from bot.store import (
     agent_calls,

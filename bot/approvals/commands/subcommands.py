@@ -55,7 +55,8 @@ class CommandParts:
     # the next two functions ask a platform; None if no channels run
     # returns a person's membership in the team of a chat, None for a person that the platform does not know
     find_membership: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
-    has_account: Callable[[Actor], Awaitable[bool]] | None = None  # see `HasAccount` in ``accounts/gone.py``
+    # see `HasAccount` in ``accounts/existence.py``
+    has_account: Callable[[Actor], Awaitable[bool]] | None = None
     connections: Connections | None = None  # people's connected accounts; None if they are not set up
 
 

@@ -5,7 +5,7 @@ are: by the rules of now, and by these with the new rule. The difference is the 
 spares people questions has a *price*: calls about which they would not have been asked, but which they
 declined, edited or undid when they were. The risk of a call is the stored one. Reads left no proposals, so
 the simulation says nothing of them. A simulation has pages, since it judges a limited number of proposals at
-a time. The rows here are those that ``bot/store/record.py`` reads, one for each proposal.
+a time. The rows here are those that ``bot/store/past_proposals.py`` reads, one for each proposal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.domain.times import format_in_zone
-from bot.store import people, proposals, record
+from bot.store import past_proposals, people, proposals
 from bot.store.rules import Policies
 
 MOST_JUDGED = 5_000  # proposals for one page of a simulation
@@ -123,7 +123,9 @@ def try_rule(
     last: PageCursor | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     # the arguments of calls are read only if some rule has conditions on them
-    for row in record.list_newest(session, since, before, with_arguments=changed_policy.book.has_conditions):
+    for row in past_proposals.list_newest(
+        session, since, before, with_arguments=changed_policy.book.has_conditions
+    ):
         rows_read += 1
         last = PageCursor(row.created_at, row.id)
         if not is_change(row):
@@ -142,7 +144,7 @@ def try_rule(
         if judged == MOST_JUDGED:
             break
     listed = list(corrections.items())[:_MAX_LISTED]
-    has_more = judged == MOST_JUDGED or rows_read == record.MAX_ROWS
+    has_more = judged == MOST_JUDGED or rows_read == past_proposals.MAX_ROWS
     return TrialOfRule(
         rule=people.put_names_in(session, rule.command_text),
         looked=looked,

@@ -20,10 +20,10 @@ from bot.domain.rules import Place
 from bot.store import conversations
 from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database
-from bot.tools.connected import SecretLister, find_connections, secrets_of
-from bot.tools.mcp.base import Action, AskPerson, Elicited, Question, ServerStatus
+from bot.tools.account_tools import SecretLister, find_connections, secrets_of
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.interface import Action, AskPerson, Elicited, Question, ServerStatus
 from bot.tools.mcp.server import Server
 from bot.tools.tool import CallContext
 

@@ -15,14 +15,14 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import end_proposal
-from bot.approvals.pressing import PressContext, PressOutcome, accept, refuse
+from bot.approvals.press_values import PressContext, PressOutcome, accept, refuse
 from bot.domain import kinds
+from bot.domain.audit import Act
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, digest
-from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, storable
 from bot.domain.verbs import CHOICES, Verb

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import request_redraw
-from bot.approvals.pressing import PressContext, PressOutcome, refuse
-from bot.domain.bounds import QUESTIONS_PER_HOUR
+from bot.approvals.press_values import PressContext, PressOutcome, refuse
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
 from bot.domain.jobs import Job, Work
@@ -22,6 +21,7 @@ from bot.domain.outcomes import bound_text
 from bot.domain.proposals import REMOVED, PreviewField, Proposal, canonical
 from bot.domain.redaction import redact_arguments, redact_text, secrets_in
 from bot.domain.text import one_line, storable
+from bot.domain.work_limits import QUESTIONS_PER_HOUR
 from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
 
 _ENOUGH_TEXT = (

@@ -14,12 +14,12 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw
+from bot.domain.audit import Deed
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import Absence, Actor, Person
 from bot.domain.policy import Verdict
 from bot.domain.proposals import PreviewField, Proposal, State, Vote
-from bot.domain.record import Deed
 from bot.domain.similarity import Scope
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb

@@ -23,7 +23,7 @@ from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Ta
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, name_of_channel, name_of_place
 from bot.domain.proposals import APPROVED_STATES, PageCursor, Proposal, State
-from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
+from bot.domain.unusual_facts import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
 from bot.store.tables.conversations import ADDRESS_SHOWN, CHAT_SHOWN, ConversationRow

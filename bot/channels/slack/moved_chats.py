@@ -1,15 +1,15 @@
 """Private channels that got another id, because their team shared them with another company.
 
 From then on Slack accepts only the new id; messages and timestamps stay the same. The rest of Nod keeps the
-id by which it first knew the channel, its home id (`bot/channels/moves.py`). So `ChannelMoves` replaces the
-ids in every request to Slack, and in every event and answer of Slack.
+id by which it first knew the channel, its home id (`bot/channels/moved_chats.py`). So `ChannelMoves` replaces
+the ids in every request to Slack, and in every event and answer of Slack.
 """
 
 import re
 from collections.abc import Callable
 from typing import Any
 
-from bot.channels.moves import ChatMoves
+from bot.channels.moved_chats import ChatMoves
 from bot.channels.slack.places import NAME, is_id
 from bot.domain.chat import Clock
 from bot.store.database import Database

@@ -14,7 +14,7 @@ from bot.approvals import rights
 from bot.domain.insights import DAYS, ENDS, Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.times import format_relative, format_span
-from bot.store import record
+from bot.store import past_proposals
 from bot.store.audit import verification
 from bot.store.rules import Policies
 
@@ -26,7 +26,7 @@ _TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields
 
 def count_visible_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
     """Count the requests since a time: this person's, or everyone's for an admin of all of Nod."""
-    return record.count_insights(
+    return past_proposals.count_insights(
         session,
         since,
         rights.find_visible_accounts(session, policies, actor),

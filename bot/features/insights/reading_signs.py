@@ -26,10 +26,10 @@ from bot.domain.cards import card_of, format_call
 from bot.domain.chat import Clock, Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.reading import PersonSigns, ReadDecision, count_signs, count_words
+from bot.domain.reading_signs import PersonSigns, ReadDecision, count_signs, count_words
 from bot.domain.times import format_span
 from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
-from bot.store import people, proposals, record
+from bot.store import past_proposals, people, proposals
 from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
@@ -300,7 +300,7 @@ def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
         )
         .where(_PROPOSAL.c.created_at >= since, _PROPOSAL.c.decided_at.is_not(None))
         .order_by(_PROPOSAL.c.created_at.desc())
-        .limit(record.MAX_ROWS)
+        .limit(past_proposals.MAX_ROWS)
     )
     with session.connection().execute(newest_first, execution_options={"yield_per": _PAGE_ROWS}) as rows:
         yield from rows
@@ -309,7 +309,7 @@ def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
 def _read_notes(session: Session, since: datetime) -> dict[_DecisionKey, Any]:
     """Return the rows of `ReadDecisionRow` since a time."""
     rows = session.connection().execute(
-        select(_DECISION).where(_DECISION.c.at >= since).limit(record.MAX_ROWS)
+        select(_DECISION).where(_DECISION.c.at >= since).limit(past_proposals.MAX_ROWS)
     )
     return {_DecisionKey(row.proposal_id, row.account, row.at): row for row in rows}
 
@@ -319,7 +319,9 @@ def _read_openings(
 ) -> dict[_CardState, dict[str, datetime]]:
     """Return when each person first opened the parts of a card, by part."""
     openings: dict[_CardState, dict[str, datetime]] = {}
-    rows = session.connection().execute(select(_OPENING).where(_OPENING.c.at >= since).limit(record.MAX_ROWS))
+    rows = session.connection().execute(
+        select(_OPENING).where(_OPENING.c.at >= since).limit(past_proposals.MAX_ROWS)
+    )
     for row in rows:
         person = person_ids.get(row.account, row.account)
         times_by_part = openings.setdefault(_CardState(row.card_id, person, row.rounds), {})
