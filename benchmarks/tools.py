@@ -19,10 +19,11 @@ from bot.domain.conversations import Conversation, Transcript
 from bot.domain.model import ToolCall
 from bot.domain.times import now
 from bot.store import conversations
+from bot.tools.decorator import tool
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.registry import Registry
-from bot.tools.tool import FixedToolset, Toolset, tool
+from bot.tools.toolset import FixedToolset, Toolset
 
 Call = Callable[[], Awaitable[Any]]
 

@@ -24,8 +24,10 @@ from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.telemetry import logs
+from bot.tools.decorator import tool
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import FixedToolset, Tool, tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 ASKED = "please add a note that says hello"
 CALL = {"text": "hello", "approval_reason": "asked"}

@@ -21,11 +21,11 @@ from bot.errors import ChannelError as ChannelError
 from bot.errors import CopyGone as CopyGone
 from bot.errors import NotDeliverable as NotDeliverable
 from bot.errors import ToolError as ToolError
-from bot.tools.tool import CallContext as CallContext
-from bot.tools.tool import InverseCall as InverseCall
-from bot.tools.tool import Ran as Ran
-from bot.tools.tool import ToolOutput as ToolOutput
-from bot.tools.tool import TrialOutput as TrialOutput
-from bot.tools.tool import tool as tool
+from bot.tools.call import CallContext as CallContext
+from bot.tools.call import InverseCall as InverseCall
+from bot.tools.call import Ran as Ran
+from bot.tools.call import ToolOutput as ToolOutput
+from bot.tools.decorator import tool as tool
+from bot.tools.trial import TrialOutput as TrialOutput
 
 __version__: str

@@ -96,7 +96,7 @@ from bot.tools.custom import load_tools as load_own
 from bot.tools.mcp.config import ServerConfig, load_servers
 from bot.tools.mcp.interface import Servers
 from bot.tools.registry import Registry
-from bot.tools.tool import FixedToolset, Toolset
+from bot.tools.toolset import FixedToolset, Toolset
 from bot.web import api
 from bot.web.channel import HttpChannel
 from bot.web.mcp_logins import CALLBACK_PATH

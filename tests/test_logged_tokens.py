@@ -7,7 +7,7 @@ import pytest
 from bot.domain.connections import encodings_of
 from bot.telemetry import logs
 from bot.tools.account_tools import hide_secrets
-from bot.tools.tool import Arguments, CallContext, ToolOutput
+from bot.tools.call import Arguments, CallContext, ToolOutput
 
 TELEGRAM = "123456789:AAH" + "x9Zk" * 8
 

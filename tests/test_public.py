@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bot
 from bot.domain.proposals import PreviewField
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 
 ROOT = Path(__file__).parent.parent
 OF_TOOLS = {

@@ -198,6 +198,7 @@ LARGER = {
     "bot.cli": "one group of commands, one file",
     "bot.features": "one feature, one folder",
     "bot.store.migrations.versions": "one version, one file",
+    "bot.tools": "what a tool consists of, one noun, one file; each source of tools has a folder",
     "bot.tools.mcp": "the client, signing in, and what real servers make of both, side by side",
     "bot.web": "one group of routes, one file",
 }

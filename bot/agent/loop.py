@@ -93,8 +93,9 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import describe_outage
+from bot.tools.call import CallContext
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

@@ -25,8 +25,10 @@ from bot.domain.proposals import (
 from bot.domain.redaction import HIDDEN, secrets_in
 from bot.domain.text import one_line, shorten, storable
 from bot.telemetry.logs import logger
+from bot.tools.call import Ran, ToolOutput
+from bot.tools.looks import Undo
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Ran, Tool, ToolOutput, Undo
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

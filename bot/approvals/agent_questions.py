@@ -29,8 +29,10 @@ from bot.domain.verbs import CHOICES, Verb
 from bot.errors import ModelTooManyQuestions, ToolError
 from bot.store import people, proposals
 from bot.store.audit.log import Author
+from bot.tools.call import CallContext, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.signature import Storable
-from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
+from bot.tools.toolset import FixedToolset
 
 ASK = "ask_person"
 MAX_QUESTIONS = 5

@@ -44,8 +44,9 @@ from bot.store import agent_calls, notices, tokens
 from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.telemetry.logs import logger
+from bot.tools.call import CallContext
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import Tool
 
 ALLOW = "allow_agent"
 """The tool whose proposal asks a person whether an agent may call tools for them."""

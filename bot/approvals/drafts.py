@@ -24,7 +24,8 @@ from bot.domain.trials import Trial
 from bot.domain.value_text import label_of
 from bot.errors import BadArguments
 from bot.telemetry.logs import logger
-from bot.tools.tool import Ran, Tool
+from bot.tools.call import Ran
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

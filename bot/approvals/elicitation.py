@@ -33,10 +33,11 @@ from bot.store import conversations, messages, proposals, tokens
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
+from bot.tools.call import Arguments as GivenArguments
+from bot.tools.call import CallContext, ToolOutput
 from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.tools.mcp.schemas import ArgumentSchema, simplify_schema
-from bot.tools.tool import Arguments as GivenArguments
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

@@ -35,8 +35,9 @@ from bot.store.locks.resource_lock import ResourceLock
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger, redact_in_logs
+from bot.tools.call import CallContext, ToolOutput
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

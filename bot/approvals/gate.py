@@ -64,8 +64,10 @@ from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger, redact_in_logs
+from bot.tools.call import CallContext
+from bot.tools.effect import EffectContext
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, EffectContext, Tool
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

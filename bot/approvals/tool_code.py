@@ -16,7 +16,8 @@ from typing import Any
 from bot.domain.proposals import Proposal
 from bot.errors import CallRefused, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.call import CallContext, ToolOutput
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

@@ -18,8 +18,9 @@ from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.errors import ToolError
+from bot.tools.call import Arguments
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Arguments, Tool
+from bot.tools.tool import Tool
 
 FILES = "fs"
 """The group of the tools for files."""

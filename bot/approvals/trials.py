@@ -28,8 +28,10 @@ from bot.errors import ToolError, TooManyCalls
 from bot.store import trials
 from bot.store.database import Database
 from bot.telemetry.logs import logger, redact_in_logs
+from bot.tools.call import CallContext, ToolOutput
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import CallContext, Tool, ToolOutput, TrialFunctions, TrialOutput
+from bot.tools.tool import Tool
+from bot.tools.trial import TrialFunctions, TrialOutput
 
 log = logger(__name__)
 

@@ -29,7 +29,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.mcp.config import ServerConfig
 from bot.tools.registry import Registry
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from bot.domain.proposals import PreviewField
-from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
+from bot.tools.call import CallContext, InverseCall, Ran
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
+from bot.tools.trial import TrialOutput
 
 
 async def _do_not_wait() -> None:

@@ -36,8 +36,10 @@ from bot.store import migrations
 from bot.store.database import Database
 from bot.testing.control import FakeClock, Hold
 from bot.testing.notebook import notebook
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
 from bot.tools.mcp.interface import Question
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.toolset import FixedToolset
 
 PATIENCE = 10.0
 """The seconds for which `eventually` waits."""

@@ -25,7 +25,9 @@ from bot.errors import ToolError
 from bot.store.connections import find_connection, get_connections, load_owner, load_requester
 from bot.store.database import Database
 from bot.telemetry.logs import logger, redact_in_logs
-from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolset, ToolSource
+from bot.tools.call import Arguments, CallContext, ToolOutput
+from bot.tools.tool import Run, Tool
+from bot.tools.toolset import Toolset, ToolSource
 
 log = logger(__name__)
 

@@ -17,7 +17,9 @@ from bot.errors import SettingsError
 from bot.plugins import ENTRY, TOOLS, describe_failure, import_named
 from bot.plugins import load_entry_point as load_entry
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
+from bot.tools.call import CallContext
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset, Toolset, ToolSource
 
 log = logger(__name__)
 

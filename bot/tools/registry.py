@@ -21,7 +21,9 @@ from bot.domain.text import storable
 from bot.errors import UnknownTool
 from bot.store import proposals
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, Tool, Toolset, ToolSource
+from bot.tools.call import CallContext
+from bot.tools.tool import Tool
+from bot.tools.toolset import Toolset, ToolSource
 
 log = logger(__name__)
 

@@ -1,7 +1,7 @@
 """The signature of a tool's function: its parameters as a pydantic model, and its docstring as descriptions.
 
-The decorator `tool` (``bot/tools/tool.py``) reads a `Signature` once. `Signature.validate` turns what a model
-or a form gives into canonical arguments: JSON data, which people see and approve, with defaults filled in.
+The decorator `tool` (``decorator.py``) reads a `Signature` once. `Signature.validate` turns what a model or
+a form gives into canonical arguments: JSON data, which people see and approve, with defaults filled in.
 `Signature.make_call_arguments` turns canonical arguments into what the function takes (dates, enums).
 ``bot/tools/schema.py`` makes the JSON schema for language models from the pydantic model.
 

@@ -167,7 +167,7 @@ async def test_it_asks_where_only_what_cannot_be_undone_asks(make_nod, net):
 
 
 OWN = '''
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 
 @tool(writes=False)
 async def get_page(website: str, note: str = "") -> str:

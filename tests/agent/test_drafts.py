@@ -9,7 +9,7 @@ from bot.approvals.drafts import title_of
 from bot.approvals.tool_code import await_tool, log_blocking
 from bot.domain.redaction import HIDDEN
 from bot.errors import ToolTimedOut
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 
 
 def clock(*moments: float) -> Iterator[float]:

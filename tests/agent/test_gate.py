@@ -22,7 +22,9 @@ from bot.domain.verbs import Verb
 from bot.errors import CallRefused, ToolError
 from bot.store.audit.log import Author
 from bot.telemetry import logs
-from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
+from bot.tools.call import CallContext, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until
 
 RED = {"lamp": "desk", "color": "red", "approval_reason": "it is drab"}

@@ -23,8 +23,10 @@ from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.text import make_visible, storable
 from bot.domain.verbs import Verb
+from bot.tools.decorator import tool
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import FixedToolset, Tool, tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.fakes.slack_state import shown_text
 from tests.kit import ANA, EVE, MakeNod, Nod, call, says
 from tests.tiers import thin

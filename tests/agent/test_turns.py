@@ -27,7 +27,8 @@ from bot.domain.model import AssistantText, StopReason
 from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables.conversations import MessageRow, TurnRow
-from bot.tools.tool import FixedToolset, Tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, breaks, call, says
 
 RED = {"lamp": "desk", "color": "red"}

@@ -14,7 +14,7 @@ from bot.agent.loop import TurnLimits
 from bot.domain import kinds
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.tools.tool import Toolset
+from bot.tools.toolset import Toolset
 from tests.agentdojo.annotations import ANNOTATIONS
 from tests.agentdojo.obeying import Desk
 from tests.agentdojo.tools import Place

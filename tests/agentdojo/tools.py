@@ -7,7 +7,10 @@ from typing import Any
 from agentdojo.functions_runtime import Function, FunctionCall, FunctionsRuntime, TaskEnvironment
 
 from bot.errors import ToolError
-from bot.tools.tool import CallContext, FixedToolset, Tool, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.agentdojo.annotations import ANNOTATIONS, Annotation, Kind
 
 

@@ -16,7 +16,9 @@ from bot.domain.times import format_moment, format_relative, parse_datetime, par
 from bot.domain.verbs import Verb
 from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import Times, read_repetition
-from bot.tools.tool import FixedToolset, InverseCall, Ran, tool
+from bot.tools.call import InverseCall, Ran
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, FakeClock, MakeNod, Nod, call
 from tests.tiers import thin
 

@@ -13,7 +13,9 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import KeyTaken
 from bot.store.audit import log
-from bot.tools.tool import FixedToolset, Tool, tool
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, MakeNod, Nod, call
 
 printed: list[tuple[Any, ...]] = []

@@ -16,7 +16,7 @@ from bot.store.tables.rules import GrantRow
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.shell.prefix import PREFIX_VERSION
 from bot.tools.builtin.shell.tools import shell_tools
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 

@@ -8,7 +8,9 @@ import pytest
 from bot.domain.chat import Answer
 from bot.domain.proposals import PreviewField, State
 from bot.domain.verbs import Verb
-from bot.tools.tool import Arguments, CallContext, InverseCall, Ran, Tool, ToolOutput, tool
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, FakeClock, Nod, RecordingChannel, call, cores, says
 from tests.kit.urls import Urls
 

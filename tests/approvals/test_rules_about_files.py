@@ -9,7 +9,7 @@ from bot.domain.model import ToolCall
 from bot.domain.proposals import State
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.shell.tools import shell_tools
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, MakeNod, Nod, call
 
 SECRET = "the word is swordfish"

@@ -23,7 +23,11 @@ from bot.errors import ToolError
 from bot.store import trials as store
 from bot.store.audit import verification
 from bot.tools.builtin.shell.tools import shell_tools
-from bot.tools.tool import CallContext, FixedToolset, Tool, ToolOutput, TrialOutput, tool
+from bot.tools.call import CallContext, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
+from bot.tools.trial import TrialOutput
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 from tests.tools.builtin.trials.world import World, world

@@ -22,7 +22,10 @@ from bot.features.issues.tools import make_issue_toolset, seed
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.tool import FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
+from bot.tools.call import InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 from tests.tiers import thin

@@ -15,7 +15,7 @@ from bot.domain.verbs import Verb
 from bot.store import posted_cards, transitions
 from bot.store.audit import verification
 from bot.store.audit.log import Author
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from bot.web.schemas.proposals import ProposalView
 from tests.kit import ANA, MakeNod, Nod, call
 from tests.kit.world import lamp_tools

@@ -15,7 +15,8 @@ from bot.domain.cards import Card, card_of, format_call
 from bot.domain.proposals import Level, Risk
 from bot.domain.verbs import Confirmation, Needs, Verb
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.domain.test_cards import make_proposal
 from tests.fakes.slack_state import shown_text
 from tests.kit import MakeNod, Nod, call

@@ -17,7 +17,7 @@ from bot.cli import shared as terminal
 from bot.domain.cards import Card, card_of, format_call
 from bot.domain.proposals import PreviewField
 from bot.domain.text import make_visible
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 from tests.domain.test_cards import make_proposal
 from tests.fakes.slack_state import shown_text
 

@@ -457,7 +457,7 @@ def test_doctor_tells_a_docker_daemon_that_cannot_be_reached(shell: Shell, url):
 
 def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(shell: Shell):
     (shell.folder / "seats.py").write_text(
-        "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def look() -> str: ...\n"
+        "from bot.tools.decorator import tool\n\n@tool(writes=False)\nasync def look() -> str: ...\n"
     )
     # as the installed command: Python itself does not look in the current folder then
     found = shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seats", PYTHONSAFEPATH="1")
@@ -468,7 +468,7 @@ def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(she
     assert (stopped.exit_code, stopped.stdout, stopped.stderr.count("\n")) == (1, "Starting…\n", 1)
     assert stopped.stderr.startswith("nod: NOD_TOOLS: seat: there is no module seat")
     (shell.folder / "seats.py").write_text(
-        "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def list_issues() -> str: ...\n"
+        "from bot.tools.decorator import tool\n\n@tool(writes=False)\nasync def list_issues() -> str: ...\n"
     )
     taken = shell.process("run", NOD_PORT="0", NOD_TOOLS="seats")
     assert taken.returncode == 1

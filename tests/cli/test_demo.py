@@ -281,7 +281,7 @@ def test_a_start_that_waits_for_a_silent_slack_ends_when_it_is_told_to(shell: Sh
 
 def test_a_press_in_a_shell_is_done_right_away_and_a_second_signal_ends_a_long_tool(shell: Shell):
     (shell.folder / "naps.py").write_text(
-        "import asyncio\nfrom pathlib import Path\nfrom bot.tools.tool import tool\n\n"
+        "import asyncio\nfrom pathlib import Path\nfrom bot.tools.decorator import tool\n\n"
         '@tool(timeout=3600)\nasync def nap() -> str:\n    """Sleep."""\n'
         "    Path('asleep').touch()\n    await asyncio.sleep(3600)\n    return 'awake'\n"
     )

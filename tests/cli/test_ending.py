@@ -51,7 +51,7 @@ def _all_of(reader: int, last: str) -> str:
 
 _TOOLS = """
 import logging
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 
 for number in range(5000):
     logging.getLogger("own").warning("line %s", number)

@@ -6,7 +6,7 @@ import httpcore2
 from aiohttp import web
 
 from bot.tools.builtin.fetch import fetch_tools
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.tools.calls import Hands
 
 PUBLIC = "93.184.215.14"

@@ -14,7 +14,9 @@ from bot.domain.people import Actor, list_enclosing
 from bot.errors import ToolError
 from bot.store.connections import give_connections
 from bot.tools.account_tools import ConnectedTools
-from bot.tools.tool import CallContext, FixedToolset, Toolset, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset, Toolset
 from tests.kit.nod import Nod
 
 

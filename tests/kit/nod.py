@@ -50,7 +50,7 @@ from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
 from bot.tools.registry import Registry
-from bot.tools.tool import FixedToolset, Toolset
+from bot.tools.toolset import FixedToolset, Toolset
 from tests.kit.channel import RecordingChannel, ShowingChannel
 from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import ScriptedModel, says

@@ -12,7 +12,9 @@ from pydantic import Field
 from bot.domain.proposals import PreviewField, Proposal
 from bot.errors import ToolError
 from bot.testing.control import Hold
-from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
+from bot.tools.call import CallContext, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 
 _call_ids = count(1)
 

@@ -23,7 +23,7 @@ from bot.domain.model import ToolResult, UserText
 from bot.domain.people import Actor
 from bot.errors import ChannelError
 from bot.store import conversations, outputs
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.kit import FakeClock, Nod, RecordingChannel, call, says
 from tests.kit.examples import examples
 from tests.kit.urls import urls

@@ -26,7 +26,8 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from bot.store.proposals import OPEN
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
 from tests.kit.examples import examples
 from tests.kit.urls import urls

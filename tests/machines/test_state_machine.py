@@ -35,7 +35,8 @@ from bot.features.schedules import rows as schedules
 from bot.store import past_proposals
 from bot.store.audit import log
 from bot.store.tables.conversations import MessageRow
-from bot.tools.tool import FixedToolset, InverseCall, Ran
+from bot.tools.call import InverseCall, Ran
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
 from tests.kit.examples import examples
 from tests.kit.urls import urls

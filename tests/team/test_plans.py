@@ -13,7 +13,8 @@ from bot.domain.proposals import Cause, State
 from bot.domain.teams import TeammateState
 from bot.domain.verbs import Verb
 from bot.store.tables.proposals import ProposalRow
-from bot.tools.tool import FixedToolset, InverseCall, Ran
+from bot.tools.call import InverseCall, Ran
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from bot.domain.proposals import PreviewField, Risk
-from bot.tools.tool import CallContext, FixedToolset, Tool
+from bot.tools.call import CallContext
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 Shown = list[tuple[str, str | None, str | None]]
 

@@ -14,13 +14,13 @@ from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.plugins import TOOLS, list_unnamed
 from bot.tools.custom import OwnTools, load_tools
-from bot.tools.tool import Toolset
+from bot.tools.toolset import Toolset
 from tests.kit import BEN, FakeClock, Nod, call
 from tests.kit.urls import Urls
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text()
 A_TOOL = """
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 
 @tool(writes=False)
 async def {name}() -> str:
@@ -61,7 +61,7 @@ def package(put: Put, name: str, *points: str) -> None:
 async def test_modules_of_the_current_folder_join_with_their_public_tools_and_toolsets(put: Put):
     put("acme/__init__.py", "")
     put("acme/own.py", A_TOOL.format(name="shown") + A_TOOL.format(name="_hidden"))
-    rack = "from bot.tools.tool import FixedToolset\nrack = FixedToolset('rack', (racked,))\n"
+    rack = "from bot.tools.toolset import FixedToolset\nrack = FixedToolset('rack', (racked,))\n"
     put("acme/rack.py", A_TOOL.format(name="racked") + rack)
     own = load_tools(["acme.own", "acme.rack"])
     await own.start()
@@ -111,8 +111,11 @@ async def test_a_toolset_is_asked_again_and_one_that_breaks_later_costs_only_its
         ("x = (", "SyntaxError"),
         ("raise ValueError('no key\\nset')", "(ValueError: no key set, wanted.py line 1); fix it"),
         ("raise SystemExit(3)", "(SystemExit: 3, wanted.py line 1); fix it"),
-        ("from bot.tools.tool import tool\n@tool()\ndef f(): ...", "tool f must be an async function"),
-        ("from bot.tools.tool import tool, FixedToolset", "write @tool() over an async function"),
+        ("from bot.tools.decorator import tool\n@tool()\ndef f(): ...", "tool f must be an async function"),
+        (
+            "from bot.tools.decorator import tool; from bot.tools.toolset import FixedToolset",
+            "write @tool() over an async function",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line_with_the_name_and_the_fix(put: Put, text, mend):

@@ -15,10 +15,14 @@ from structlog.testing import capture_logs
 from bot.approvals.drafts import summary_of
 from bot.domain.proposals import Level, PreviewField
 from bot.errors import BadArguments, UnknownTool
+from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.custom import OwnTools, Source
+from bot.tools.decorator import tool
 from bot.tools.registry import Registry
 from bot.tools.signature import find_parameter
-from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, TrialOutput, tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
+from bot.tools.trial import TrialOutput
 
 CONTEXT = CallContext("c1", "http:ana", "key-1")
 

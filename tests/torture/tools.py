@@ -15,7 +15,7 @@ from typing import Any
 from bot import CallContext, InverseCall, PreviewField, Ran, ToolOutput, TrialOutput, tool
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.builtin.trials.command import CommandTrials
-from bot.tools.tool import TrialFunctions
+from bot.tools.trial import TrialFunctions
 from tests.torture import points
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))

@@ -21,7 +21,9 @@ from bot.domain.named_models import NamedModel
 from bot.errors import ToolError
 from bot.settings import Settings
 from bot.telemetry import logs
-from bot.tools.tool import FixedToolset, Tool, Toolset, tool
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset, Toolset
 from bot.web.streams import Pace
 from tests.fakes.openai_server import OpenAIServer
 from tests.kit import FakeClock, make_tables

@@ -17,7 +17,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import bot
 from bot.domain.files import File
-from bot.tools.tool import ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
 from bot.web import api
 from bot.web import mcp_logins as logins
 from bot.web.ag_ui import routes

@@ -12,7 +12,8 @@ from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.tool import CallContext, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Stream
 from tests.web.scripted import ScriptedModel, ask, say

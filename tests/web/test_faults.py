@@ -7,8 +7,9 @@ from urllib.parse import urljoin
 
 import pytest
 
+from bot.tools.decorator import tool
 from bot.tools.registry import ToolSource
-from bot.tools.tool import Toolset, tool
+from bot.tools.toolset import Toolset
 from tests.web.conftest import Serve
 from tests.web.scripted import ScriptedModel, ask
 

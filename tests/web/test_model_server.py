@@ -10,7 +10,8 @@ import pytest
 
 from bot.domain.proposals import PreviewField
 from bot.store import outputs
-from bot.tools.tool import ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, chunk, fail, fragment, say, stream
 from tests.kit.sql import sql
 from tests.web.conftest import Meet, Serve, of_role, told

@@ -8,7 +8,8 @@ import pytest
 from bot.approvals import lifecycle
 from bot.domain.annotations import Annotation
 from bot.domain.files import File
-from bot.tools.tool import ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
 from tests.web.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Serve
 from tests.web.scripted import ScriptedModel, ask
 

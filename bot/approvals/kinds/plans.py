@@ -14,7 +14,7 @@ from bot.approvals.team.plans import open_plan
 from bot.approvals.tool_visibility import describe_plan, with_exact_calls
 from bot.domain.conversations import Transcript
 from bot.domain.proposals import Deciders
-from bot.tools.tool import Arguments
+from bot.tools.call import Arguments
 
 
 def _name_deciders(_: Session, transcript: Transcript, __: Arguments, deciders: Deciders) -> Deciders:

@@ -17,8 +17,8 @@ from bot.domain.jobs import Job
 from bot.domain.proposals import Deciders, PreviewField, Proposal
 from bot.domain.teams import Teammate
 from bot.store.rules import Policies
+from bot.tools.call import Arguments
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Arguments
 
 Complete = Callable[[AvailableTools, Teammate | None, Arguments, tzinfo | None], Awaitable[dict[str, Any]]]
 NameDeciders = Callable[[Session, Transcript, Arguments, Deciders], Deciders]

@@ -10,7 +10,7 @@ from bot.approvals import agent_questions
 from bot.approvals.kinds.procedure import Procedure
 from bot.domain.conversations import Transcript
 from bot.domain.proposals import Deciders
-from bot.tools.tool import Arguments
+from bot.tools.call import Arguments
 
 
 def _name_deciders(session: Session, transcript: Transcript, arguments: Arguments, _: Deciders) -> Deciders:

@@ -19,7 +19,9 @@ from bot.domain.proposals import Proposal, State, group_by_card
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "decisions"
 _MAX_SCANNED = 500  # the newest proposals that are read, before those that the person may not see are dropped

@@ -14,7 +14,9 @@ from bot.domain.outcomes import MAX_RESULT, shorten_result
 from bot.errors import ToolError
 from bot.store import outputs
 from bot.store.database import Database
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 
 _PART_CHARS = MAX_RESULT // 2  # a part must fit into one result, with the characters that JSON adds
 GROUP = "outputs"

@@ -23,16 +23,11 @@ from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
 from bot.store.rules import Policies
-from bot.tools.tool import (
-    Arguments,
-    CallContext,
-    EffectContext,
-    EffectResult,
-    FixedToolset,
-    Tool,
-    ToolOutput,
-    tool,
-)
+from bot.tools.call import Arguments, CallContext, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.effect import EffectContext, EffectResult
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "team"
 """The group of the lead agent's tools, and of ``plan_submit``."""

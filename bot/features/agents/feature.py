@@ -19,7 +19,7 @@ from bot.features.agents.tools import make_agent_toolset
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
 from bot.store import tokens
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:

@@ -19,8 +19,10 @@ from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
 from bot.store import tokens
 from bot.store.database import Database
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
 from bot.tools.signature import Storable
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "agents"
 _GONE_TEXT = "This token has ended, or it is not for you. Nothing was allowed."

@@ -26,7 +26,7 @@ from bot.features.connections.tools import make_connection_toolset
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 
 _PART = "Connections"
 _MAX_NAMED = 5  # the most connections in one finding

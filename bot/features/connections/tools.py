@@ -19,8 +19,10 @@ from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.waiting import keep_waiting
 from bot.store import conversations, people, state
 from bot.store.notices import store_private_notice
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
 from bot.tools.signature import STORABLE
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "connections"
 _STATE_NAMESPACE = "connect"  # of ``bot/store/state.py``: the links that were sent, by server and account

@@ -44,8 +44,11 @@ from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.proposals import SearchScope
 from bot.store.rules import Policies
+from bot.tools.call import Arguments, CallContext, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 RULE_TOOL_NAME = "set_suggested_rule"
 _SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions

@@ -2,7 +2,7 @@
 
 from bot.features.feature import Feature, FeatureParts
 from bot.features.issues.tools import make_issue_toolset
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:

@@ -29,18 +29,12 @@ from bot.errors import PermanentRefusal, ToolError
 from bot.features.issues import rows as issues
 from bot.features.issues.rows import Comment, Issue, IssueState, Priority
 from bot.store.database import Database
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.looks import Undo
 from bot.tools.signature import NOT_BLANK, STORABLE, Storable
-from bot.tools.tool import (
-    Arguments,
-    CallContext,
-    FixedToolset,
-    InverseCall,
-    Ran,
-    Tool,
-    ToolOutput,
-    Undo,
-    tool,
-)
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 T = TypeVar("T")
 ToolDecorator = Callable[[Callable[..., Awaitable[Any]]], Tool]  # turns an async function into a tool

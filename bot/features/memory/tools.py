@@ -27,8 +27,10 @@ from bot.store import conversations, people
 from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.signature import STORABLE
-from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "memory"
 # what `remember` returns as ``kept`` if the fact was stored before: its undo must not delete that fact

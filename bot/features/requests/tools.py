@@ -14,8 +14,10 @@ from pydantic import Field, StringConstraints
 from bot.domain import kinds
 from bot.domain.proposals import PreviewField
 from bot.domain.text import as_text
+from bot.tools.call import Arguments, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.signature import NOT_BLANK, Storable
-from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
+from bot.tools.toolset import FixedToolset
 
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"

@@ -14,7 +14,7 @@ from bot.features.schedules.commands import ScheduleCommands
 from bot.features.schedules.sweep import CORRECTION_SECONDS, RUN_DUE_SECONDS, Schedules
 from bot.features.schedules.tools import schedule_tools
 from bot.jobs.scheduler import Sweep
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:

@@ -30,8 +30,11 @@ from bot.features.schedules.schedule import MAX_INTERVAL, MAX_TASK_CHARS, Schedu
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.signature import NOT_BLANK, STORABLE
-from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 GROUP = "schedules"
 _SHOWN_TIMES = 3  # the number of next times that a card shows

@@ -14,7 +14,11 @@ from bot.domain.proposals import PreviewField
 from bot.domain.spellings import Referent
 from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspected, describe_listed
-from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
+from bot.tools.call import Arguments
+from bot.tools.decorator import tool
+from bot.tools.looks import Current, Preview
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 _STOP_SECONDS = 10  # the time that a container has to stop by itself
 _MARGIN_SECONDS = 10  # a change may take that much longer, for the inspections before and after

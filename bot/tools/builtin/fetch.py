@@ -24,10 +24,12 @@ from pydantic import Field
 from bot.domain.spellings import Referent
 from bot.domain.text import host_of
 from bot.errors import ToolError
+from bot.tools.call import Arguments, CallContext
+from bot.tools.decorator import tool
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
 from bot.tools.target import Resolve, Target, parse_target, resolve_by_system, resolve_target
-from bot.tools.tool import Arguments, CallContext, FixedToolset, tool
+from bot.tools.toolset import FixedToolset
 
 _MAX_REDIRECTS = 5
 _MARGIN_SECONDS = 5.0  # the tool may take that much longer than the fetch, to read the page

@@ -21,11 +21,11 @@ from bot.store import conversations
 from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database
 from bot.tools.account_tools import SecretLister, find_connections, secrets_of
+from bot.tools.call import CallContext
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.interface import Action, AskPerson, Elicited, Question, ServerStatus
 from bot.tools.mcp.server import Server
-from bot.tools.tool import CallContext
 
 MAX_SESSIONS = 64
 MAX_IDLE_TIME = timedelta(minutes=10)  # a session that was not used for this long is ended

@@ -18,11 +18,13 @@ from mcp import Client, types
 from pydantic import Field
 
 from bot.domain.proposals import Level, Risk
+from bot.tools.call import Arguments, CallContext, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import QUICK_REQUEST_SECONDS, Server
 from bot.tools.mcp.tools import join_content, make_model_name, read_content, shorten_words
-from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput, tool
+from bot.tools.tool import Tool
 
 _MAX_LISTED = 500
 _MAX_TEXT_CHARS = 2000  # an address or a description

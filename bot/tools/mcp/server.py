@@ -38,6 +38,7 @@ from bot.domain.connections import TokenSource
 from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
+from bot.tools.call import CallContext
 from bot.tools.mcp.address import (
     NO_ANSWER_CODE,
     NOT_TAKEN_CODE,
@@ -59,7 +60,6 @@ from bot.tools.mcp.interface import Action, AskPerson, Question, ServerStatus, S
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import SignInTokens
 from bot.tools.mcp.transport import open_streams
-from bot.tools.tool import CallContext
 
 log = logger(__name__)
 

@@ -26,12 +26,13 @@ from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import as_text, shorten
 from bot.domain.value_text import summarize_arguments
 from bot.errors import BadArguments, ToolError
+from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.mcp.answers import MALFORMED_KEY, OUTPUT_SCHEMA_KEY
 from bot.tools.mcp.config import ServerConfig, Trust
 from bot.tools.mcp.schemas import ArgumentSchema, simplify_schema
 from bot.tools.mcp.server import QUICK_REQUEST_SECONDS, Server
 from bot.tools.schema import fits_strict_mode
-from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput
+from bot.tools.tool import Tool
 
 _MAX_NAME_CHARS = 64  # the limit of language models
 _MAX_DESCRIPTION_CHARS = 4000

@@ -20,6 +20,7 @@ from bot.domain.connections import Identity, TokenSource
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.account_tools import hide_secrets
+from bot.tools.call import CallContext
 from bot.tools.mcp.account_sessions import MAX_SESSIONS, ConnectedServer, ConnectedServers
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
@@ -30,7 +31,7 @@ from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import SignInTokens
 from bot.tools.mcp.tools import adopt, choose_model_names
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 

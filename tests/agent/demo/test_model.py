@@ -18,7 +18,7 @@ from bot.domain.model import (
 )
 from bot.errors import ToolError
 from bot.features.issues.tools import make_issue_toolset
-from bot.tools.tool import CallContext
+from bot.tools.call import CallContext
 
 SYSTEM = SystemText("You are Nod.")
 

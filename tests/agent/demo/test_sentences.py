@@ -14,7 +14,8 @@ from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, Us
 from bot.errors import ToolError
 from bot.features.issues.tools import make_issue_toolset, seed
 from bot.store.database import Database
-from bot.tools.tool import CallContext, Tool
+from bot.tools.call import CallContext
+from bot.tools.tool import Tool
 from tests.kit import FakeClock
 
 pytestmark = pytest.mark.slow

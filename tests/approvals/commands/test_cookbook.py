@@ -13,7 +13,8 @@ from bot.domain.policy import Policy
 from bot.domain.rules import Mode
 from bot.features.issues.tools import make_issue_toolset
 from bot.features.requests.tools import make_request_toolset
-from bot.tools.tool import FixedToolset, Tool
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import FakeClock, Nod, cores
 from tests.kit.urls import Urls
 

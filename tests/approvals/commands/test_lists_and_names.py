@@ -6,7 +6,8 @@ from bot.domain.chat import Answer
 from bot.domain.conditions import Condition, ConditionError
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, BEN, EVE, MakeNod, Nod, call
 
 

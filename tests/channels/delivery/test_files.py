@@ -23,7 +23,9 @@ from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs
-from bot.tools.tool import Tool, ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, files, says
 from tests.kit.sql import sql
 from tests.tiers import thin

@@ -9,7 +9,8 @@ from bot.app import App, build
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.model import Finished, StopReason, Text, ToolCall
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock, make_tables

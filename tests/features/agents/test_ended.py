@@ -6,7 +6,8 @@ from typing import Any
 
 from bot.domain.proposals import PreviewField
 from bot.testing.control import Hold
-from bot.tools.tool import Tool, tool
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.features.agents.kit import SETTINGS, agent_of, waiting
 from tests.web.conftest import Serve
 

@@ -6,7 +6,9 @@ import json
 import pytest
 
 from bot.domain.files import File
-from bot.tools.tool import Tool, ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.features.agents.kit import SETTINGS, agent_of, call, look, make_agent, press
 from tests.features.mcp.test_agents import over_http
 from tests.web.conftest import CHIEF, Json, Serve, Served

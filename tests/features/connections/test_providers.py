@@ -20,7 +20,7 @@ from tests.kit.urls import Urls
 
 MODULE = '''
 import httpx
-from bot.tools.tool import CallContext, tool
+from bot import CallContext, tool
 
 WHO = "{base}/userinfo"
 SEEN = []

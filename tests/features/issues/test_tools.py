@@ -14,7 +14,8 @@ from bot.features.issues.tools import make_issue_toolset, seed
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.tool import CallContext, Tool
+from bot.tools.call import CallContext
+from bot.tools.tool import Tool
 
 
 class Tracker:

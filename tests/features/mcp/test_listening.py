@@ -19,7 +19,8 @@ from bot.domain.rules import Mode, Rule, Subject
 from bot.features.mcp.listening import MAX_STREAMS_OF_TOKEN
 from bot.features.mcp.server import run_http_app
 from bot.store import rules
-from bot.tools.tool import Tool, tool
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.features.agents.kit import SETTINGS, make_agent
 from tests.features.mcp.test_agents import ROOT, over_stdio
 from tests.tools.mcp.conftest import Quiet, until

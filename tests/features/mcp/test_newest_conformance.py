@@ -14,7 +14,9 @@ import pytest
 
 from bot.domain.files import File
 from bot.errors import ToolError
-from bot.tools.tool import Tool, ToolOutput, tool
+from bot.tools.call import ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.features.agents.kit import SETTINGS, make_agent
 from tests.features.agents.test_files import PIXEL
 from tests.features.mcp.test_tasks_conformance import NODE, SUITE, decide, with_token

@@ -20,7 +20,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.errors import ToolError
-from bot.tools.tool import Tool, tool
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
 from tests.features.agents.kit import SETTINGS, make_agent
 from tests.web.conftest import BEN, Serve, Served
 

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from bot.approvals.agents import MAX_LOOKS, choose_pause
-from bot.tools.tool import tool
+from bot.tools.decorator import tool
 from tests.features.agents.kit import SETTINGS, agent_of, make_agent, press, waiting
 from tests.features.mcp.test_agents import over_http, over_stdio
 from tests.web.conftest import ANA, CHIEF, Json, Serve, Served

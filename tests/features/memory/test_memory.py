@@ -20,7 +20,7 @@ from bot.features.memory.tools import make_memory_toolset
 from bot.store.audit import verification
 from bot.store.rules import Policies
 from bot.store.tables.audit import LedgerRow
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
 from tests.kit import ROOM as CHAT
 from tests.kit.urls import Urls

@@ -20,7 +20,8 @@ from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.store import messages
 from bot.store.tables.conversations import TurnRow
-from bot.tools.tool import FixedToolset, ToolOutput
+from bot.tools.call import ToolOutput
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, ShowingChannel, call, says
 
 SCRIPT = Actor("chat", "ci", "ci")

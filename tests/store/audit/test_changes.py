@@ -12,7 +12,9 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from bot.store.audit.verification import AuditFilter
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.call import CallContext
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, EVE, ROOM, MakeNod, Nod, call
 
 PHONE = Actor("phone", "9", "Ana's phone")

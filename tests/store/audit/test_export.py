@@ -18,7 +18,7 @@ from bot.errors import ToolError
 from bot.store.audit import admin_changes, chain, verification
 from bot.store.audit.verification import AuditFilter
 from bot.store.database import Database
-from bot.tools.tool import FixedToolset
+from bot.tools.toolset import FixedToolset
 from tests.approvals.test_trials import ledger_tools
 from tests.approvals.test_undo import dial_tools
 from tests.kit import ADA, BEN, FakeClock, MakeNod, Nod, call, says

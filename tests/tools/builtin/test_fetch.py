@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from bot.errors import BadArguments, ToolError
 from bot.tools.builtin.fetch import fetch_tools
+from bot.tools.call import CallContext
 from bot.tools.documents import Documents
 from bot.tools.reading.pages import read_page
 from bot.tools.reading.report import Report
 from bot.tools.target import is_public, resolve_by_system
-from bot.tools.tool import CallContext
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines

@@ -17,7 +17,7 @@ from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError
 from bot.tools.builtin.shell.process import run_process
 from bot.tools.builtin.shell.tools import shell_tools
-from bot.tools.tool import CallContext
+from bot.tools.call import CallContext
 from tests.tools.calls import Hands
 
 NOD = {

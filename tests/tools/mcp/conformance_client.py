@@ -21,11 +21,11 @@ from bot.domain.times import now
 from bot.errors import ToolError
 from bot.store import migrations
 from bot.store.database import Database
+from bot.tools.call import CallContext
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
 from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.tools.mcp.login import SharedSignIns
 from bot.tools.mcp.toolset import McpToolset
-from bot.tools.tool import CallContext
 
 GIVEN = {"a": 5, "b": 3}
 MOST_SIGN_INS = 3

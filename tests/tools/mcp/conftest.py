@@ -13,9 +13,11 @@ import uvicorn
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from pydantic import AnyHttpUrl
 
+from bot.tools.call import CallContext
 from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust
 from bot.tools.mcp.toolset import McpToolset
-from bot.tools.tool import CallContext, Tool, Toolset
+from bot.tools.tool import Tool
+from bot.tools.toolset import Toolset
 from tests.kit import FakeClock, Nod
 from tests.kit.urls import Urls
 from tests.tools.mcp.servers import lamps

@@ -17,7 +17,7 @@ from bot.store.connections import give_connections
 from bot.tools.mcp.account_sessions import MAX_IDLE_TIME
 from bot.tools.mcp.config import Http, ServerConfig, Trust
 from bot.tools.mcp.toolset import McpToolset
-from bot.tools.tool import Toolset
+from bot.tools.toolset import Toolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
 from tests.kit.accounts import Accounts
 from tests.kit.urls import Urls

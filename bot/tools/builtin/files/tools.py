@@ -37,21 +37,13 @@ from bot.tools.builtin.files.paths import (
 )
 from bot.tools.builtin.files.search import Search
 from bot.tools.builtin.files.workspace import ConfinedFolder, ExpectedContent, ShownContent, decode_text
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.documents import Documents
+from bot.tools.looks import Begins, Key, Undo
 from bot.tools.signature import Storable
-from bot.tools.tool import (
-    Arguments,
-    Begins,
-    CallContext,
-    FixedToolset,
-    InverseCall,
-    Key,
-    Ran,
-    Tool,
-    ToolOutput,
-    Undo,
-    tool,
-)
+from bot.tools.tool import Tool
+from bot.tools.toolset import FixedToolset
 
 _MAX_LISTED_ENTRIES = 500  # the entries in one answer
 _DEFAULT_LINES = 400  # the lines in one answer, unless the call says otherwise
@@ -207,7 +199,7 @@ def _describe_entry(entry: FolderEntry) -> dict[str, Any]:
 
 
 def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    # arguments of the decorator `tool` (``bot/tools/tool.py``), which explains them
+    # arguments of the decorator `tool` (``bot/tools/decorator.py``), which explains them
     common: dict[str, Any] = {
         "group": "fs",
         "touches": _WORKSPACE,

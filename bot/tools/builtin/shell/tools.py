@@ -25,8 +25,10 @@ from bot.errors import SettingsError
 from bot.tools.builtin.shell.prefix import read_prefix
 from bot.tools.builtin.shell.process import CHANGING, PATH, READING, ProcessEnd, run_process
 from bot.tools.builtin.shell.risk import make_classifier
+from bot.tools.call import Arguments, CallContext, ToolOutput
+from bot.tools.decorator import tool
 from bot.tools.signature import Storable
-from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
+from bot.tools.toolset import FixedToolset
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them from Nod's own environment
 _MAX_SECONDS = 600  # the longest time limit of a command, after which it is ended

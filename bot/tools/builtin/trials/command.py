@@ -6,7 +6,7 @@ approval applies these changes to the workspace; the command itself does not run
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
 (``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod uses the functions
-that `CommandTrials.trying` returns; `TrialFunctions` (``bot/tools/tool.py``) says what each of them does.
+that `CommandTrials.trying` returns; `TrialFunctions` (``bot/tools/trial.py``) says what each of them does.
 """
 
 import asyncio
@@ -42,17 +42,10 @@ from bot.tools.builtin.trials.copies import (
     remove_abandoned_copies,
     remove_folder,
 )
-from bot.tools.tool import (
-    Arguments,
-    CallContext,
-    InverseCall,
-    Ran,
-    Tool,
-    ToolOutput,
-    TrialFunctions,
-    TrialOutput,
-    tool,
-)
+from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
+from bot.tools.decorator import tool
+from bot.tools.tool import Tool
+from bot.tools.trial import TrialFunctions, TrialOutput
 
 _MAX_OUTPUT_CHARS = 2000  # the part of the command's output that people see
 _MAX_NAMED_PATHS = 3  # the paths that a title names
