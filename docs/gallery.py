@@ -28,7 +28,7 @@ from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolCall, 
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
-from bot.features.issues.tools import seed
+from bot.features.issues.samples import store_samples
 from bot.settings import Settings
 from bot.store import proposals, questions
 from bot.telemetry import logs
@@ -148,7 +148,7 @@ async def studio() -> AsyncIterator[Studio]:
         clock, model = Clock(), Runs()
         app = build(settings, clock=clock, model=model)
         async with app.running(ticking=False):
-            await app.database.write(seed, clock())
+            await app.database.write(store_samples, clock())
             yield Studio(app, clock, model)
 
 

@@ -28,7 +28,7 @@ from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.text import Rich
 from bot.domain.cards import Card
 from bot.domain.text import escape_markdown
-from bot.features.issues.tools import seed
+from bot.features.issues.samples import store_samples
 from bot.settings import Settings
 
 _CSS = """
@@ -343,7 +343,7 @@ async def main() -> None:
             )
             app = build(settings, model=DemoModel(0.001), demo=True)
             async with app.running():
-                await app.database.write(seed, datetime.now(UTC))
+                await app.database.write(store_samples, datetime.now(UTC))
                 await _console(browser, f"http://127.0.0.1:{app.web.port}/")
         await browser.close()
 

@@ -37,7 +37,7 @@ from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
-from bot.features.issues.tools import seed
+from bot.features.issues.samples import store_samples
 from bot.settings import Settings, find_environment_faults
 from bot.store import proposals
 from bot.store.audit import log
@@ -164,7 +164,7 @@ async def _run_app(
     async with app.running(), contextlib.AsyncExitStack() as stack:
         has_started.set()
         if demo:
-            await app.database.write(seed, now())
+            await app.database.write(store_samples, now())
             if not get_shared_options().quiet:
                 announcing = asyncio.create_task(_announce_ends(app), name="announce ends")
                 stack.push_async_callback(cancel_and_wait, announcing)

@@ -18,7 +18,8 @@ from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import ToolError, ToolTimedOut
 from bot.features.issues import rows as issues
-from bot.features.issues.tools import make_issue_toolset, seed
+from bot.features.issues.samples import store_samples
+from bot.features.issues.tools import make_issue_toolset
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.files.tools import file_tools
@@ -110,7 +111,7 @@ async def make(database_of: Urls, clock: FakeClock, tmp_path: Path) -> AsyncIter
 
         def one(**parts: Any) -> Workshop:
             nod: Workshop = make_one(**parts)
-            nod.database.write_now(seed, clock())
+            nod.database.write_now(store_samples, clock())
             return nod
 
         yield one

@@ -1,38 +1,63 @@
-"""The tools of the built-in issue tracker, and its sample issues for the demo.
+"""The tools of the built-in issue tracker.
 
 A tool that changes an issue has further functions, which the kernel calls before and after the run:
 
-- ``preview``, before people are asked. It returns the fields with the old and new values that people approve,
-  and raises `ToolError` if the call could not run, or would change nothing.
-- ``current``, after the run. It returns the current values, to check that the change was made.
-- ``undo``. It returns the call of another tool that reverses the change. It gets the values that the run
-  returned as ``kept`` in its `ToolOutput`. (``told`` there is the text for people.)
+- ``preview`` and ``current`` return values of the issue before and after the run (``previews.py``).
+- ``undo`` returns the call of another tool that reverses the change. It gets the values that the run returned
+  as ``kept`` in its `ToolOutput`. (``told`` there is the text for people.)
 
 The preview is computed again in the transaction that makes the change (`_change_as_shown`). If the old values
 have changed since people saw them, nothing is done.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError
 from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.proposals import PreviewField, old_values
-from bot.errors import PermanentRefusal, ToolError
+from bot.errors import ToolError
 from bot.features.issues import rows as issues
-from bot.features.issues.rows import Comment, Issue, IssueState, Priority
+from bot.features.issues.descriptions import (
+    describe_comments,
+    describe_issue,
+    describe_taking_back,
+    describe_update,
+    name_issue,
+)
+from bot.features.issues.fields import (
+    FIELDS,
+    Body,
+    CommentBody,
+    Label,
+    Labels,
+    Line,
+    Name,
+    Number,
+    join_names,
+    read_fields,
+)
+from bot.features.issues.previews import (
+    load_with_comments,
+    preview_closing,
+    preview_comment,
+    preview_creation,
+    preview_deletion,
+    preview_taking_back,
+    preview_update,
+    read_after_deletion,
+    read_current,
+    read_newest_titled,
+    read_with_comment,
+)
+from bot.features.issues.rows import Issue, IssueState, Priority
 from bot.store.database import Database
 from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
 from bot.tools.decorator import tool
 from bot.tools.looks import Undo
-from bot.tools.signature import NOT_BLANK, STORABLE, Storable
 from bot.tools.tool import Tool
 from bot.tools.toolset import FixedToolset
 
@@ -40,70 +65,6 @@ T = TypeVar("T")
 ToolDecorator = Callable[[Callable[..., Awaitable[Any]]], Tool]  # turns an async function into a tool
 
 _MAX_LISTED = 50  # the most issues in one answer
-# the fields of an issue that people change, in the order of a card
-_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
-_LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")  # and any other control character of ASCII
-_SAMPLES: tuple[dict[str, Any], ...] = (
-    {
-        "title": "Login fails after a password reset",
-        "body": "The new password is accepted on the reset page, then refused at login for about a minute. "
-        "Probably the cached session of the old password.",
-        "assignee": "Ana",
-        "priority": "urgent",
-        "labels": ["auth", "bug"],
-    },
-    {
-        "title": "Exported CSV has wrong dates for users east of Berlin",
-        "body": "Dates shift by one day. The export formats local midnight as UTC.",
-        "assignee": "Sam",
-        "priority": "high",
-        "labels": ["bug", "export"],
-    },
-    {
-        "title": "Dark mode for the settings page",
-        "body": "The rest of the application has it; settings still glow.",
-        "priority": "low",
-        "labels": ["design"],
-    },
-    {
-        "title": "Invoices are sent twice when the mail server is slow",
-        "body": "A time-out is taken for a failure and the job is run again. Three customers wrote to us.",
-        "priority": "urgent",
-        "labels": ["billing", "bug"],
-    },
-    {
-        "title": "Document the rate limits of the public API",
-        "assignee": "Ana",
-        "labels": ["docs"],
-    },
-    {
-        "title": "Upgrade the staging database",
-        "body": "The version in use no longer gets security fixes.",
-        "assignee": "Priya",
-        "labels": ["operations"],
-    },
-)
-
-
-def _one_line(text: str) -> str:
-    if _LINE_BREAK.search(text):
-        raise PydanticCustomError("one_line", "This must be one line, without control characters")
-    return text
-
-
-def _sort_labels(labels: list[str]) -> list[str]:
-    return sorted(set(labels))
-
-
-# the types of an issue's fields, whose values both databases can store
-Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Text = Annotated[str, StringConstraints(strip_whitespace=True)]
-Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), NOT_BLANK]
-Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line), NOT_BLANK]
-Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line), NOT_BLANK]
-Labels = Annotated[list[Label], Field(max_length=10), AfterValidator(_sort_labels)]
-Body = Annotated[Storable, Field(max_length=20_000)]
-CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 
 def make_issue_toolset(database: Database, clock: Clock) -> FixedToolset:
@@ -137,9 +98,9 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
             number: the issue's number, without #
 
         """
-        issue, comments = await database.read(_load_with_comments, number)
+        issue, comments = await database.read(load_with_comments, number)
         return {
-            **_describe_issue(issue),
+            **describe_issue(issue),
             "body": issue.body,
             "author": issue.author,
             "comments": [
@@ -236,9 +197,9 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         group="issues",
         idempotent=True,
         summary="Create issue “{title}”",
-        preview=_preview_creation,
+        preview=preview_creation,
         touches="",  # a new issue: no other call can change it
-        current=lambda arguments: database.read(_read_newest_titled, arguments),
+        current=lambda arguments: database.read(read_newest_titled, arguments),
         undo=_undo_creation,
     )
     async def create_issue(
@@ -271,13 +232,13 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             now=clock(),
         )
         issue = await database.write(create)
-        return ToolOutput(_describe_issue(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
+        return ToolOutput(describe_issue(issue), told=f"Created {name_issue(issue)}", kept=issue.number)
 
     @issue_tool(
-        summary=_describe_update,
-        preview=_preview_update,
+        summary=describe_update,
+        preview=preview_update,
         touches="issue {number}",
-        current=_read_current,
+        current=read_current,
         undo=_undo_update,
     )
     async def update_issue(
@@ -303,24 +264,24 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             state: open to reopen, closed to close
 
         """
-        values = (title, body, assignee, priority, labels, state)  # in the order of `_FIELDS`
-        given = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
-        wanted = _read_fields(given)
+        values = (title, body, assignee, priority, labels, state)  # in the order of `FIELDS`
+        given = {name: value for name, value in zip(FIELDS, values, strict=True) if value is not None}
+        wanted = read_fields(given)
         before, issue = await change_as_shown(
             context,
-            _preview_update,
+            preview_update,
             {"number": number, **given},
             lambda session: issues.change_issue(session, number, wanted, clock()),
         )
         kept = {name: getattr(before, name) for name in wanted}
-        told = f"Changed {_join_names(wanted)} of {_name_issue(issue)}"
-        return ToolOutput(_describe_issue(issue), told=told, kept=kept)
+        told = f"Changed {join_names(wanted)} of {name_issue(issue)}"
+        return ToolOutput(describe_issue(issue), told=told, kept=kept)
 
     @issue_tool(
         summary="Comment on issue #{number}".format_map,
-        preview=_preview_comment,
+        preview=preview_comment,
         touches="",  # a new comment: no other call can change it
-        current=_read_with_comment,
+        current=read_with_comment,
         undo=_undo_comment,
     )
     async def comment_issue(context: CallContext, number: Number, body: CommentBody) -> ToolOutput:
@@ -334,16 +295,14 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         add_comment = partial(issues.add_comment, **_make_authorship(context), now=clock())
         issue = await database.write(add_comment, number, body)
         comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
-        told = f"Commented on {_name_issue(issue)}"
-        return ToolOutput(
-            {**_describe_issue(issue), "comment": body}, told=told, kept={"comment": comment_id}
-        )
+        told = f"Commented on {name_issue(issue)}"
+        return ToolOutput({**describe_issue(issue), "comment": body}, told=told, kept={"comment": comment_id})
 
     @issue_tool(
         summary="Close issue #{number}".format_map,
-        preview=_preview_closing,
+        preview=preview_closing,
         touches="issue {number}",
-        current=_read_with_comment,
+        current=read_with_comment,
         undo=_undo_comment,
     )
     async def close_issue(
@@ -358,7 +317,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         """
         _, issue = await change_as_shown(
             context,
-            _preview_closing,
+            preview_closing,
             {"number": number, "reason": reason},
             lambda session: issues.close(session, number, reason, **_make_authorship(context), now=clock()),
         )
@@ -366,20 +325,20 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         if reason:
             comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
             kept = {"comment": comment_id, "reopen": True}
-        return ToolOutput(_describe_issue(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
+        return ToolOutput(describe_issue(issue), told=f"Closed {name_issue(issue)}", kept=kept)
 
     async def describe_deletion(arguments: Arguments) -> str:
-        issue, comments = await database.read(_load_with_comments, arguments["number"])
-        return f"Delete {_name_issue(issue)}{_describe_comments(len(comments))}"
+        issue, comments = await database.read(load_with_comments, arguments["number"])
+        return f"Delete {name_issue(issue)}{describe_comments(len(comments))}"
 
     @tool(
         destructive=True,
         group="issues",
         summary="Delete issue #{number} and its comments",
         title=describe_deletion,
-        preview=lambda arguments: database.read(_preview_deletion, arguments),
+        preview=lambda arguments: database.read(preview_deletion, arguments),
         touches="issue {number}",
-        current=lambda arguments: database.read(_read_after_deletion, arguments),
+        current=lambda arguments: database.read(read_after_deletion, arguments),
     )
     async def delete_issue(number: Number, context: CallContext) -> ToolOutput:
         """Delete an issue and its comments permanently. To end an issue, prefer close_issue.
@@ -390,12 +349,12 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         """
         _, (issue, comment_count) = await change_as_shown(
             context,
-            _preview_deletion,
+            preview_deletion,
             {"number": number},
             lambda session: issues.remove_issue(session, number),
         )
         deleted = {"deleted": issue.number, "title": issue.title, "comments_deleted": comment_count}
-        return ToolOutput(deleted, told=f"Deleted {_name_issue(issue)}{_describe_comments(comment_count)}")
+        return ToolOutput(deleted, told=f"Deleted {name_issue(issue)}{describe_comments(comment_count)}")
 
     return create_issue, update_issue, comment_issue, close_issue, delete_issue
 
@@ -404,10 +363,10 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
     """Return the tool that undoes a comment or a closing. No model is offered it."""
 
     @_make_issue_decorator(database)(
-        summary=_describe_taking_back,
-        preview=_preview_taking_back,
+        summary=describe_taking_back,
+        preview=preview_taking_back,
         touches="issue {number}",
-        current=_read_current,
+        current=read_current,
     )
     async def take_back_comment(
         context: CallContext, number: Number, comment: Number | None = None, *, reopen: bool = False
@@ -428,108 +387,11 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
             return issues.change_issue(session, number, wanted, clock())
 
         arguments = {"number": number, "comment": comment, "reopen": reopen}
-        _, issue = await _change_as_shown(database, context, _preview_taking_back, arguments, change)
+        _, issue = await _change_as_shown(database, context, preview_taking_back, arguments, change)
         action = "Reopened" if reopen else "Removed the comment on"
-        return ToolOutput(_describe_issue(issue), told=f"{action} {_name_issue(issue)}")
+        return ToolOutput(describe_issue(issue), told=f"{action} {name_issue(issue)}")
 
     return replace(take_back_comment, offered=False, only_for_undo=True)
-
-
-# -- previews: the changes of a call, before people are asked
-
-
-async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
-    values = {"priority": "normal", **arguments}
-    return [PreviewField(name, None, _format_value(values[name])) for name in _FIELDS if values.get(name)]
-
-
-def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    """Return the fields whose values would change."""
-    issue = issues.find(session, arguments["number"])
-    changes = issues.find_changes(issue, _read_fields(arguments))
-    if not changes:
-        raise ToolError(f"This would change nothing: issue #{issue.number} already has these values.")
-    return [
-        PreviewField(name, _format_value(getattr(issue, name)), _format_value(value))
-        for name, value in changes.items()
-    ]
-
-
-def _preview_comment(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    issues.find(session, arguments["number"])
-    return [PreviewField("comment", None, arguments["body"])]
-
-
-def _preview_closing(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    issue = issues.find(session, arguments["number"])
-    if issue.state == "closed":
-        raise ToolError(f"This would change nothing: issue #{issue.number} is closed already.")
-    fields = [PreviewField("state", issue.state, "closed")]
-    reason = arguments.get("reason")
-    if reason:
-        fields.append(PreviewField("comment", None, reason))
-    return fields
-
-
-def _preview_deletion(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    issue, comments = _load_with_comments(session, arguments["number"])
-    fields = [PreviewField("title", issue.title, None), PreviewField("state", issue.state, None)]
-    if comments:
-        fields.append(PreviewField("comments", str(len(comments)), None))
-    return fields
-
-
-def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    issue = issues.find(session, arguments["number"])
-    fields = []
-    if arguments.get("reopen"):
-        fields.append(PreviewField("state", issue.state, "open"))
-    comment_id = arguments.get("comment")
-    if comment_id is not None:
-        comment = issues.find_comment(session, issue.number, comment_id)
-        if comment is None:
-            raise PermanentRefusal(f"The comment on issue #{issue.number} is gone already.")
-        fields.append(PreviewField("comment", comment.body, None))
-    return fields
-
-
-# -- the current values, by the names of the preview's fields, after a call ran
-
-
-def _read_current(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    issue = issues.find(session, arguments["number"])
-    current = {name: _format_value(getattr(issue, name)) for name in _FIELDS}
-    comment_id = arguments.get("comment")
-    if comment_id is not None:
-        comment = issues.find_comment(session, issue.number, comment_id)
-        current["comment"] = comment.body if comment else None
-    return current
-
-
-def _read_with_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """Return the current values of an issue, with the comment that a call was to add if it is there."""
-    body = arguments.get("body") or arguments.get("reason")
-    bodies = {comment.body for comment in issues.list_comments(session, arguments["number"])}
-    return {**_read_current(session, arguments), "comment": body if body in bodies else None}
-
-
-def _read_newest_titled(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """Return the values of the newest issue with the title of a creation; nulls without such an issue."""
-    issue = issues.find_newest_titled(session, arguments["title"])
-    if issue is None:
-        return dict.fromkeys(_FIELDS)
-    return {name: _format_value(getattr(issue, name)) for name in _FIELDS}
-
-
-def _read_after_deletion(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """Return the current values of an issue; nulls if it was deleted."""
-    try:
-        return _read_current(session, arguments)
-    except PermanentRefusal:
-        return {"title": None, "state": None, "comments": None}
-
-
-# -- undo: the call that reverses a call, from what the call kept
 
 
 async def _undo_creation(ran: Ran) -> InverseCall:
@@ -548,45 +410,6 @@ async def _undo_comment(ran: Ran) -> InverseCall:
     return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
 
 
-def _describe_taking_back(arguments: Arguments) -> str:
-    actions = []
-    if arguments.get("reopen"):
-        actions.append("reopen")
-    if arguments.get("comment") is not None:
-        actions.append("remove the comment from")
-    words = " and ".join(actions) or "leave"  # a call without either changes nothing
-    return f"{words[0].upper()}{words[1:]} issue #{arguments['number']}"
-
-
-def _read_fields(arguments: Arguments) -> dict[str, Any]:
-    """Return the fields that an update sets, as an `Issue` has them: the argument "" for no assignee is None.
-
-    Raises ToolError if no field is given.
-    """
-    wanted = {name: arguments[name] for name in _FIELDS if name in arguments}
-    if not wanted:
-        raise ToolError(f"Say what to change: give at least one of {', '.join(_FIELDS)}.")
-    if "assignee" in wanted:
-        wanted["assignee"] = wanted["assignee"] or None
-    if "labels" in wanted:
-        wanted["labels"] = tuple(wanted["labels"])
-    return wanted
-
-
-def _format_value(value: Any) -> str | None:
-    """Return a field's value as text for a card; None for an empty value."""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(value) or None
-    return value or None
-
-
-# -- descriptions of an issue
-
-
-def _load_with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:
-    return issues.find(session, number), issues.list_comments(session, number)
-
-
 def _make_authorship(context: CallContext) -> dict[str, Any]:
     """Return a new row's author, and the idempotency key by which a second run of the call finds the row."""
     return {"author": context.requested_by, "key": context.idempotency_key or None}
@@ -597,68 +420,6 @@ async def _find_similarity_key(arguments: Arguments) -> Arguments:
     return {"issue": f"#{arguments['number']}"}
 
 
-def _describe_update(arguments: Arguments) -> str:
-    return f"Change {_join_names(arguments) or 'nothing'} of issue #{arguments['number']}"
-
-
-def _join_names(fields: Iterable[str]) -> str:
-    """Return the names of an issue's fields among ``fields``: ``title, body and labels``; empty for none."""
-    names = [name for name in _FIELDS if name in fields]
-    if len(names) > 1:
-        return f"{', '.join(names[:-1])} and {names[-1]}"
-    return "".join(names)
-
-
-def _name_issue(issue: Issue) -> str:
-    return f"issue #{issue.number} “{issue.title}”"
-
-
-def _describe_comments(count: int) -> str:
-    """Return words to follow an issue's name: ``and its 3 comments``; empty for none."""
-    if not count:
-        return ""
-    if count == 1:
-        return " and its comment"
-    return f" and its {count} comments"
-
-
-def _describe_issue(issue: Issue) -> dict[str, Any]:
-    """Return an issue for the model, without its body."""
-    return {
-        "number": issue.number,
-        "title": issue.title,
-        "state": issue.state,
-        "priority": issue.priority,
-        "assignee": issue.assignee,
-        "labels": list(issue.labels),
-        "created_at": issue.created_at.isoformat(),
-        "updated_at": issue.updated_at.isoformat(),
-    }
-
-
 def _make_page(found: list[Issue], total: int) -> dict[str, Any]:
     """Return listed issues for the model. ``total``: the number of matches, of which these are the newest."""
-    return {"issues": [_describe_issue(issue) for issue in found], "total": total}
-
-
-# -- the demo
-
-
-def seed(session: Session, now: datetime) -> None:
-    """Fill an empty tracker with the sample issues. A tracker with issues is left alone."""
-    _, issue_count = issues.list_issues(session, limit=1)
-    if issue_count:
-        return
-    samples = [
-        issues.create(session, **sample, author="demo", key=None, now=now - timedelta(days=9 - index))
-        for index, sample in enumerate(_SAMPLES)
-    ]
-    issues.add_comment(
-        session,
-        samples[0].number,
-        "Seen by two more people this morning.",
-        author="demo",
-        key=None,
-        now=now - timedelta(hours=3),
-    )
-    issues.change_issue(session, samples[-1].number, {"state": "closed"}, now - timedelta(hours=2))
+    return {"issues": [describe_issue(issue) for issue in found], "total": total}

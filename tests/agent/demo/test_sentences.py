@@ -12,7 +12,8 @@ from bot.agent.demo.model import respond
 from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
-from bot.features.issues.tools import make_issue_toolset, seed
+from bot.features.issues.samples import store_samples
+from bot.features.issues.tools import make_issue_toolset
 from bot.store.database import Database
 from bot.tools.call import CallContext
 from bot.tools.tool import Tool
@@ -71,7 +72,7 @@ class Demo:
 
 @pytest.fixture
 async def demo(database: Database, clock: FakeClock) -> Demo:
-    await database.write(seed, clock())
+    await database.write(store_samples, clock())
     return Demo(await make_issue_toolset(database, clock).tools())
 
 

@@ -10,7 +10,8 @@ from bot.domain.proposals import Level
 from bot.errors import BadArguments, PermanentRefusal, ToolError
 from bot.features.feature import FeatureParts
 from bot.features.issues import rows as issues
-from bot.features.issues.tools import make_issue_toolset, seed
+from bot.features.issues.samples import store_samples
+from bot.features.issues.tools import make_issue_toolset
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -407,8 +408,8 @@ async def test_a_preview_moves_when_someone_else_changed_the_issue_in_the_meanti
 
 
 async def test_the_sample_issues_are_made_once_and_only_in_an_empty_tracker(database, tracker, clock):
-    await database.write(seed, clock.now)
-    await database.write(seed, clock.now)
+    await database.write(store_samples, clock.now)
+    await database.write(store_samples, clock.now)
     answer = await tracker.run("list_issues")
     assert answer["total"] == 6
     assert (await tracker.run("workload"))["workload"][-1]["assignee"] is None
@@ -416,7 +417,7 @@ async def test_the_sample_issues_are_made_once_and_only_in_an_empty_tracker(data
 
 async def test_sample_issues_are_not_added_to_a_tracker_in_use(database, tracker, clock):
     await tracker.run("create_issue", title="Login fails")
-    await database.write(seed, clock.now)
+    await database.write(store_samples, clock.now)
     assert (await tracker.run("list_issues"))["total"] == 1
 
 

@@ -17,7 +17,7 @@ from bot.app import App, build
 from bot.domain.chat import Command, Reply
 from bot.domain.model import Model
 from bot.domain.times import now
-from bot.features.issues.tools import seed
+from bot.features.issues.samples import store_samples
 from bot.settings import Settings
 from tests.kit import make_tables
 from tests.kit.urls import Urls
@@ -125,7 +125,7 @@ def serve(database_of: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         }
         model = model or (None if "NOD_MODELS" in settings else DemoModel(pace))
         app = build(Settings.load(**given), model=model, demo=demo)
-        app.database.write_now(seed, now())
+        app.database.write_now(store_samples, now())
         started = threading.Event()
         stopped = asyncio.Event()
         loops: list[asyncio.AbstractEventLoop] = []
