@@ -38,6 +38,7 @@ from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.slack import blocks, doctor, posting, screens, text
 from bot.channels.slack.card import render, render_briefly
+from bot.channels.slack.client import limit_time, make_client
 from bot.channels.slack.errors import (
     CONTENT_CODES,
     NO_REPLY_CODES,
@@ -51,6 +52,7 @@ from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.installations import list_installation_ids
+from bot.channels.slack.people import People
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import FAILURE_TEXT, SlackPresses
 from bot.channels.slack.sessions import Sessions
@@ -58,7 +60,8 @@ from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.team_blocks import brief_team, render_team
 from bot.channels.slack.threads import FollowedThreads
-from bot.channels.slack.workspaces import Workspace, Workspaces, limit_time, make_client
+from bot.channels.slack.user_groups import UserGroups
+from bot.channels.slack.workspaces import Workspace, Workspaces
 from bot.channels.streamed_message import FullText, limit_posts, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox, LinkButton, make_offer_mark
@@ -140,6 +143,8 @@ class SlackChannel(Platform):
         self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
         """The time of each post that Slack has not confirmed, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
+        self._people = People(self._workspaces, clock)
+        self._user_groups = UserGroups(self._workspaces, clock)
         self._sessions = Sessions(self._workspaces)
         self._threads = FollowedThreads(database, clock)
         self._events: Events | None = None
@@ -186,8 +191,10 @@ class SlackChannel(Platform):
         if others is not None:
             self._workspaces.waits.share(others)  # all processes keep to the waits that Slack imposes
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
-        self._presses = SlackPresses(self._workspaces, self._threads, inbox, lookup)
-        self._events = Events(self._workspaces, self._sessions, self._homes, self._threads, inbox, lookup)
+        self._presses = SlackPresses(self._workspaces, self._people, self._threads, inbox, lookup)
+        self._events = Events(
+            self._workspaces, self._people, self._sessions, self._homes, self._threads, inbox, lookup
+        )
         token = self._settings.slack_app_token
         if token is not None and receives:
             secret = token.get_secret_value()
@@ -221,7 +228,7 @@ class SlackChannel(Platform):
         if self._socket is not None:
             await self._socket.close()
             self._socket = None
-        for part in (self._events, self._homes, self._sessions, self._workspaces):
+        for part in (self._events, self._homes, self._sessions, self._people, self._workspaces):
             if part is not None:
                 await part.close()
         self._events = self._presses = self._homes = None
@@ -386,6 +393,7 @@ class SlackChannel(Platform):
         place = SlackPlace.of(address)
         stream = SlackStream(
             self._workspaces,
+            self._people,
             self._sessions,
             self._threads,
             self._clock,
@@ -405,11 +413,11 @@ class SlackChannel(Platform):
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))
         async with limit_time(_LOOKUP_SECONDS):
-            return await self._workspaces.load_group(place.team, place.channel)
+            return await self._user_groups.load_group(place.team, place.channel)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         async with limit_time(_LOOKUP_SECONDS):
-            return await self._workspaces.load_membership(SlackPlace.of(address).team, actor)
+            return await self._people.load_membership(SlackPlace.of(address).team, actor)
 
     async def is_shared(self, address: Address) -> bool:
         place = SlackPlace.of(address)
@@ -424,7 +432,7 @@ class SlackChannel(Platform):
         return bool((response.get("channel") or {}).get("is_ext_shared"))
 
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:
-        return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
+        return await self._people.load_time_zone(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post a text, in several messages if it is long. The first ``after`` of them have arrived before."""

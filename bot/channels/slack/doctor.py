@@ -7,11 +7,12 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.kinds import look_at_places
+from bot.channels.slack.client import make_client
 from bot.channels.slack.errors import code_of, translate_errors
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import check_place
-from bot.channels.slack.workspaces import make_client, organisation_of
+from bot.channels.slack.workspaces import organisation_of
 from bot.domain.chat import Address
 from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.settings import Settings

@@ -29,6 +29,7 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.base import Lookup
 from bot.channels.connecting import Background
+from bot.channels.slack.client import Client
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.marks import (
@@ -38,6 +39,7 @@ from bot.channels.slack.marks import (
     make_readable,
     with_addresses,
 )
+from bot.channels.slack.people import People
 from bot.channels.slack.places import NAME, SlackPlace
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
@@ -49,7 +51,7 @@ from bot.channels.slack.reading import (
 )
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.threads import FollowedThreads
-from bot.channels.slack.workspaces import Client, Workspace, Workspaces
+from bot.channels.slack.workspaces import Workspace, Workspaces
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
@@ -198,6 +200,7 @@ class Events:
     """The handler of events and slash commands."""
 
     workspaces: Workspaces
+    people: People
     sessions: Sessions
     homes: Homes
     threads: FollowedThreads
@@ -272,7 +275,7 @@ class Events:
             return
 
         actor, people = await asyncio.gather(
-            self.workspaces.actor(team, message.user, *message.teams),
+            self.people.load_actor(team, message.user, *message.teams),
             self._load_people(team, list_mentioned_users(message.text)),
         )
         names = {user: person.name for user, person in people.items()}
@@ -436,7 +439,7 @@ class Events:
     async def _load_people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
         """Return the people behind users' ids; only the first `_MAX_NAMED_PEOPLE` are looked up."""
         first_users = list(users)[:_MAX_NAMED_PEOPLE]
-        actors = await asyncio.gather(*(self.workspaces.actor(team, user) for user in first_users))
+        actors = await asyncio.gather(*(self.people.load_actor(team, user) for user in first_users))
         return dict(zip(first_users, actors, strict=True))
 
     async def _is_followed(self, place: SlackPlace) -> bool:
@@ -445,7 +448,7 @@ class Events:
 
     async def _take_stop(self, event: Mapping[str, Any], team: str) -> None:
         place = SlackPlace(team, event["channel"], event.get("thread_ts"))
-        actor = await self.workspaces.actor(team, event.get("user") or "unknown")
+        actor = await self.people.load_actor(team, event.get("user") or "unknown")
         reply = await self.inbox(Command(actor, "stop", "", place.address, place.private))
         log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
 
@@ -475,7 +478,7 @@ class Events:
         """Handle a slash command. Slack names no thread with it, so its address is the channel."""
         place = SlackPlace(team, body["channel_id"])
         name = str(body.get("user_name") or "")
-        actor = await self.workspaces.actor(team, body["user_id"], name=name)
+        actor = await self.people.load_actor(team, body["user_id"], name=name)
         command_name = str(body["command"]).removeprefix("/")
         words = str(body.get("text") or "")
         people = await self._load_people(team, list_mentioned_users(words))

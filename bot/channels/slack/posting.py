@@ -14,9 +14,10 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, text
+from bot.channels.slack.client import limit_time
 from bot.channels.slack.errors import CONTENT_CODES, code_of, translate_errors
 from bot.channels.slack.places import SlackPlace, SlackPosted
-from bot.channels.slack.workspaces import Workspaces, limit_time
+from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import LinkButton
 from bot.telemetry.logs import logger
 

@@ -20,15 +20,17 @@ from bot.channels.base import Lookup
 from bot.channels.slack import blocks, buttons, screens
 from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
+from bot.channels.slack.client import limit_time
 from bot.channels.slack.errors import describe_for_presser, translate_errors
 from bot.channels.slack.forms import find_block_ids, read_form
 from bot.channels.slack.marks import find_channel_name
+from bot.channels.slack.people import People
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.threads import MENTIONS_ACTION, FollowedThreads
-from bot.channels.slack.workspaces import Workspaces, limit_time
+from bot.channels.slack.workspaces import Workspaces
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
 from bot.domain.chat import (
@@ -164,6 +166,7 @@ class SlackPresses:
     """The handlers of buttons, menus and submitted modals."""
 
     workspaces: Workspaces
+    people: People
     threads: FollowedThreads
     inbox: Inbox
     lookup: Lookup
@@ -277,7 +280,7 @@ class SlackPresses:
         return reply.text
 
     async def _load_actor(self, click: Click) -> Actor:
-        return await self.workspaces.actor(click.team, click.user, click.account_team, name=click.name)
+        return await self.people.load_actor(click.team, click.user, click.account_team, name=click.name)
 
     async def _find_card(
         self,
@@ -427,7 +430,7 @@ class SlackPresses:
         subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
         user = body.get("user") or {}
         name = str(user.get("name") or "")
-        actor = await self.workspaces.actor(team, user["id"], user.get("team_id"), name=name)
+        actor = await self.people.load_actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
         callback_id = str(view.get("callback_id"))

@@ -13,9 +13,10 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.slack import blocks, text
+from bot.channels.slack.client import limit_time
 from bot.channels.slack.errors import code_of, is_temporary
 from bot.channels.slack.places import SlackPlace
-from bot.channels.slack.workspaces import Workspaces, limit_time
+from bot.channels.slack.workspaces import Workspaces
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 

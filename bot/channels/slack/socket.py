@@ -18,8 +18,8 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.signature import SignatureVerifier
 
+from bot.channels.slack.client import make_client
 from bot.channels.slack.errors import translate_errors
-from bot.channels.slack.workspaces import make_client
 from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.telemetry.logs import logger

@@ -24,6 +24,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
+from bot.channels.slack.client import limit_time
 from bot.channels.slack.errors import (
     CONTENT_CODES,
     code_of,
@@ -31,10 +32,11 @@ from bot.channels.slack.errors import (
     may_have_succeeded,
     translate_errors,
 )
+from bot.channels.slack.people import People
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.threads import FollowedThreads
-from bot.channels.slack.workspaces import Workspaces, limit_time
+from bot.channels.slack.workspaces import Workspaces
 from bot.channels.streamed_message import MAX_POSTS, FullText, post_each
 from bot.domain.chat import Clock
 from bot.domain.events import (
@@ -81,6 +83,7 @@ class SlackStream:
     """The stream of a single turn in a place, a `Stream`: `send` takes the events of the turn."""
 
     workspaces: Workspaces
+    people: People
     sessions: Sessions
     threads: FollowedThreads
     clock: Clock
@@ -311,7 +314,7 @@ class SlackStream:
         await self.sessions.end_pending_call(self.place)
         team, user = None, None
         if self.recipient and not self.place.private:
-            team, user = await self.workspaces.find_recipient(self.place.team, *self.recipient)
+            team, user = await self.people.find_recipient(self.place.team, *self.recipient)
         started = await client.chat_startStream(
             channel=self.place.channel,
             thread_ts=self.place.thread or "",
