@@ -39,6 +39,7 @@ from bot.channels.kinds import Platform
 from bot.channels.slack import blocks, doctor, posting, screens, text
 from bot.channels.slack.card import render, render_briefly
 from bot.channels.slack.client import limit_time, make_client
+from bot.channels.slack.earlier_messages import ThreadReader
 from bot.channels.slack.errors import (
     CONTENT_CODES,
     NO_REPLY_CODES,
@@ -55,6 +56,7 @@ from bot.channels.slack.installations import list_installation_ids
 from bot.channels.slack.people import People
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import FAILURE_TEXT, SlackPresses
+from bot.channels.slack.program_messages import ProgramMessages
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
@@ -193,7 +195,15 @@ class SlackChannel(Platform):
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
         self._presses = SlackPresses(self._workspaces, self._people, self._threads, inbox, lookup)
         self._events = Events(
-            self._workspaces, self._people, self._sessions, self._homes, self._threads, inbox, lookup
+            workspaces=self._workspaces,
+            people=self._people,
+            sessions=self._sessions,
+            homes=self._homes,
+            threads=self._threads,
+            thread_reader=ThreadReader(self._workspaces, self._people),
+            program_messages=ProgramMessages(self._database, self._clock),
+            inbox=inbox,
+            lookup=lookup,
         )
         token = self._settings.slack_app_token
         if token is not None and receives:

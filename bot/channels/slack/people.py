@@ -24,6 +24,7 @@ _RETRY_AFTER = timedelta(minutes=1)  # the time after which Slack is asked again
 _PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
 _MAX_CACHED_USERS = 10_000
 _MAX_NAME_CHARS = 80
+_MAX_NAMED_PEOPLE = 10  # people in one text whose names are looked up
 _UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 
 
@@ -73,6 +74,12 @@ class People:
         colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, profile, named_teams)
         shown_name = _find_display_name(profile) or name
         return actor_of(account_team, user, shown_name, membership, is_colleague=colleague)
+
+    async def load_people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
+        """Return the people behind users' ids; only the first `_MAX_NAMED_PEOPLE` are looked up."""
+        first_users = list(users)[:_MAX_NAMED_PEOPLE]
+        actors = await asyncio.gather(*(self.load_actor(team, user) for user in first_users))
+        return dict(zip(first_users, actors, strict=True))
 
     async def _is_colleague(
         self, team: str, profile: Mapping[str, Any], named_teams: Iterable[object]
