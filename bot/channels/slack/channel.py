@@ -1,9 +1,9 @@
 """The Slack channel: bolt's app wired to Nod's parts, and the `Channel` that delivery uses.
 
 Bolt is Slack's framework for apps. It receives requests over Socket Mode (a websocket) if SLACK_APP_TOKEN is
-set, otherwise by routes of the bot's own server. Events and commands go to ``inbound.py``, presses and modals
-to ``presses.py``. ``stream.py`` shows a turn, ``card.py`` renders cards, and ``workspaces.py`` knows the
-workspaces where Nod is installed.
+set, otherwise by routes of the bot's own server. Events and commands go to ``inbound.py``, clicks to
+``presses.py``, submits of modals to ``submits.py``. ``stream.py`` shows a turn, ``card.py`` renders cards,
+and ``workspaces.py`` knows the workspaces where Nod is installed.
 
 Slack may refuse a message for its contents. So a message has several forms, the best first, and the first
 that Slack takes is posted. If a call got no answer, its message may have been posted all the same. So it is
@@ -60,6 +60,7 @@ from bot.channels.slack.program_messages import ProgramMessages
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
+from bot.channels.slack.submits import ModalSubmits
 from bot.channels.slack.team_blocks import brief_team, render_team
 from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.user_groups import UserGroups
@@ -151,6 +152,7 @@ class SlackChannel(Platform):
         self._threads = FollowedThreads(database, clock)
         self._events: Events | None = None
         self._presses: SlackPresses | None = None
+        self._submits: ModalSubmits | None = None
         self._homes: Homes | None = None
         self._socket: Socket | None = None
         self._app = self._make_app()
@@ -194,6 +196,7 @@ class SlackChannel(Platform):
             self._workspaces.waits.share(others)  # all processes keep to the waits that Slack imposes
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
         self._presses = SlackPresses(self._workspaces, self._people, self._threads, inbox, lookup)
+        self._submits = ModalSubmits(self._people, inbox, lookup)
         self._events = Events(
             workspaces=self._workspaces,
             people=self._people,
@@ -241,7 +244,7 @@ class SlackChannel(Platform):
         for part in (self._events, self._homes, self._sessions, self._people, self._workspaces):
             if part is not None:
                 await part.close()
-        self._events = self._presses = self._homes = None
+        self._events = self._presses = self._submits = self._homes = None
 
     def routes(self) -> list[Route]:
         """Return the routes of the bot's server: signed events without Socket Mode, and the install flow."""
@@ -325,9 +328,9 @@ class SlackChannel(Platform):
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_for_request(body)
-        if self._presses is not None and workspace is not None:
+        if self._submits is not None and workspace is not None:
             translated = self._translate_ids(body, workspace)
-            await ack(**await self._presses.handle_submit(translated, view, workspace.team))
+            await ack(**await self._submits.handle_submit(translated, view, workspace.team))
         else:
             await ack(response_action="update", view=screens.make_result("Not done", self._not_known_text))
 

@@ -1,4 +1,4 @@
-"""Slack's client: it waits where Slack limits the rate, and translates the ids of channels (``moved_chats.py``)."""
+"""Slack's client: it waits where Slack limits the rate, and translates channel ids (``moved_chats.py``)."""
 
 import asyncio
 import logging
