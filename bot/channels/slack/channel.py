@@ -53,7 +53,7 @@ from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.installations import list_installation_ids
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import FAILURE_TEXT, SlackPresses
 from bot.channels.slack.program_messages import ProgramMessages
@@ -146,7 +146,7 @@ class SlackChannel(Platform):
         self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
         """The time of each post that Slack has not confirmed, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
-        self._people = People(self._workspaces, clock)
+        self._people = SlackPeople(self._workspaces, clock)
         self._user_groups = UserGroups(self._workspaces, clock)
         self._sessions = Sessions(self._workspaces)
         self._threads = FollowedThreads(database, clock)

@@ -11,7 +11,7 @@ from slack_sdk.errors import SlackClientError
 from bot.channels.slack.client import Client
 from bot.channels.slack.incoming_messages import IncomingMessage
 from bot.channels.slack.marks import make_readable
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.reading import find_program_name, read_files, read_full_text
 from bot.channels.slack.workspaces import Workspace, Workspaces
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier
@@ -50,7 +50,7 @@ class ThreadReader:
     """Reads threads from Slack."""
 
     workspaces: Workspaces
-    people: People
+    people: SlackPeople
 
     async def read_thread(self, message: IncomingMessage, workspace: Workspace) -> EarlierMessages:
         """Return the messages of a thread before ``message``, and the files sent since Nod last wrote there.

@@ -38,7 +38,7 @@ from bot.channels.slack.marks import (
     make_readable,
     with_addresses,
 )
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.program_messages import ProgramMessages
@@ -67,7 +67,7 @@ class Events:
     """The handler of events and slash commands."""
 
     workspaces: Workspaces
-    people: People
+    people: SlackPeople
     sessions: Sessions
     homes: Homes
     threads: FollowedThreads

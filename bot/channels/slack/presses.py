@@ -22,7 +22,7 @@ from bot.channels.slack.card_lookup import NOT_FOUND_TEXT, find_card
 from bot.channels.slack.clicks import Click
 from bot.channels.slack.client import limit_time
 from bot.channels.slack.errors import describe_for_presser, translate_errors
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
@@ -69,7 +69,7 @@ class SlackPresses:
     """The handler of clicks on buttons and menus."""
 
     workspaces: Workspaces
-    people: People
+    people: SlackPeople
     threads: FollowedThreads
     inbox: Inbox
     lookup: Lookup

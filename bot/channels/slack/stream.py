@@ -32,7 +32,7 @@ from bot.channels.slack.errors import (
     may_have_succeeded,
     translate_errors,
 )
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.threads import FollowedThreads
@@ -83,7 +83,7 @@ class SlackStream:
     """The stream of a single turn in a place, a `Stream`: `send` takes the events of the turn."""
 
     workspaces: Workspaces
-    people: People
+    people: SlackPeople
     sessions: Sessions
     threads: FollowedThreads
     clock: Clock

@@ -13,7 +13,7 @@ from bot.channels.slack import screens
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.card_lookup import NOT_FOUND_TEXT, find_card
 from bot.channels.slack.forms import find_block_ids, read_form
-from bot.channels.slack.people import People
+from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.presses import FAILURE_TEXT
 from bot.channels.slack.screens import ModalSubject
 from bot.domain.batches import Picked
@@ -47,7 +47,7 @@ _SUBMIT_VERBS = {
 class ModalSubmits:
     """The handler of submitted modals."""
 
-    people: People
+    people: SlackPeople
     inbox: Inbox
     lookup: Lookup
 
