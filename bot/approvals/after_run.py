@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.approvals.drafts import preview_of, title_of
 from bot.approvals.tool_code import await_tool, describe_and_log
-from bot.domain.cards import redact_fields
+from bot.domain.card_rendering import redact_fields
 from bot.domain.proposals import (
     CheckedField,
     Inverse,

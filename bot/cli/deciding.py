@@ -27,7 +27,7 @@ from bot.cli.shared import (
     print_json,
     redact_line,
 )
-from bot.domain.cards import card_of
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments
@@ -254,7 +254,7 @@ def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fi
 def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
     asking_verb = verb if verb in _VERBS_WITH_OWN_QUESTION else Verb.APPROVE
-    question = card_of(proposal, schema={}).button(asking_verb).sure
+    question = render_card(proposal, schema={}).button(asking_verb).sure
     if question is None or not sys.stdin.isatty():
         return True
     return typer.confirm(redact_line(f"{question.question} {question.more}"))

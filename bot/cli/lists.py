@@ -102,9 +102,9 @@ def _load_proposals(database: Database, ids: Iterable[str]) -> list[Proposal]:
 
 
 def _format_outcome(proposal: Proposal) -> str:
-    from bot.domain.cards import card_of
+    from bot.domain.card_rendering import render_card
 
-    return fit_to_terminal(f"{proposal.id}  {redact_line(card_of(proposal, schema={}).outcome)}")
+    return fit_to_terminal(f"{proposal.id}  {redact_line(render_card(proposal, schema={}).outcome)}")
 
 
 def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
@@ -154,14 +154,15 @@ def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
 @command(app, "show")
 def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
-    from bot.domain.cards import card_of, format_call
+    from bot.domain.call_text import format_call
+    from bot.domain.card_rendering import render_card
 
     with open_readonly(load_settings()) as database:
         found = find_proposal(database, proposal)
         if as_json:
             print_json(_proposal_to_json(found, database))
             return
-        card = card_of(found, _load_schema(found, database))
+        card = render_card(found, _load_schema(found, database))
         asked = f"{card.asked}, {format_relative(found.created_at, now())}"
         lines = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:

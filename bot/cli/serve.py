@@ -31,7 +31,7 @@ from bot.cli.shared import (
     open_existing,
     redact_line,
 )
-from bot.domain.cards import card_of
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
@@ -218,7 +218,7 @@ async def _announce_ends(app: App) -> None:
         ended = await app.database.read(_list_ended, last_row_id)
         last_row_id = ended.last_row_id
         for proposal in ended.proposals:
-            outcome = card_of(proposal, schema={}).outcome
+            outcome = render_card(proposal, schema={}).outcome
             announce(f"{redact_line(proposal.description)}: {redact_line(outcome)}")
         await app.notifier.wait(generation, _POLL_SECONDS)
 

@@ -22,7 +22,7 @@ from bot.cli.shared import (
     print_json,
     redact_line,
 )
-from bot.domain.cards import card_of
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Address, Request
 from bot.domain.people import SHELL
 from bot.domain.proposals import Proposal, State
@@ -165,7 +165,7 @@ async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
 
 def _print_end(proposal: Proposal) -> None:
     """Print how a proposal ended. Exits with 1 unless it succeeded."""
-    card = card_of(proposal, schema={})
+    card = render_card(proposal, schema={})
     print(escape_for_terminal(card.outcome))
     if card.result:
         print(escape_for_terminal(redact_text(card.result)))

@@ -2,7 +2,7 @@
 
 Each text for the model (`for_model`) begins with a word in capitals, such as SUCCEEDED, DECLINED or OUTCOME
 UNKNOWN, so that ends that differ stay different. A tool's own words follow `OUTSIDE_WARNING`, which tells the
-model that they are data. Outcomes on cards are in ``bot/domain/cards.py``.
+model that they are data. Outcomes on cards are in ``bot/domain/card_states.py``.
 """
 
 import re

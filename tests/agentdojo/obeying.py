@@ -14,7 +14,8 @@ from agentdojo.base_tasks import BaseInjectionTask, BaseUserTask
 from agentdojo.functions_runtime import FunctionCall
 from agentdojo.task_suite.task_suite import TaskSuite
 
-from bot.domain.cards import Card, format_call
+from bot.domain.call_text import format_call
+from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope

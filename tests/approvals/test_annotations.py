@@ -14,7 +14,8 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.annotations import MAX_LINES, NAME_CHARS, TEXT_CHARS, Annotation, bound_annotations
-from bot.domain.cards import card_of, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks
 from bot.domain.proposals import Proposal, State
@@ -201,7 +202,7 @@ def test_whatever_a_feature_says_it_is_bounded_and_text_in_every_channel(
         assert "\n" not in each.words
     state = State.PROPOSED if pending else State.DECLINED
     proposal = make_proposal(state=state, annotations=kept)
-    card = card_of(proposal, {})
+    card = render_card(proposal, {})
     drawn = slack.render(card)
     for block in drawn.blocks:
         elements = block["elements"] if block["type"] == "context" else []
@@ -219,7 +220,7 @@ def test_whatever_a_feature_says_it_is_bounded_and_text_in_every_channel(
 
 
 def test_a_telegram_card_has_the_text_of_a_line_as_code_where_no_address_becomes_a_link() -> None:
-    card = card_of(make_proposal(annotations=(Annotation("Record", "see evil.example"),)), {})
+    card = render_card(make_proposal(annotations=(Annotation("Record", "see evil.example"),)), {})
     rich = telegram.render_card(card).rich
     codes = [rich.text[e.offset - 1 : e.offset + e.length - 1] for e in rich.entities if e.type == "code"]
     assert "see evil.example" in codes  # the sign before the title counts as two

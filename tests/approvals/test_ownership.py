@@ -9,7 +9,7 @@ from bot.channels.card_text import card_text
 from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
-from bot.domain.cards import format_call
+from bot.domain.call_text import format_call
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.connections import Connection, Identity
 from bot.domain.policy import Policy

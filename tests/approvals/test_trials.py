@@ -11,7 +11,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.domain.audit import AuditFilter
-from bot.domain.cards import card_of
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer, Request
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
@@ -92,7 +92,7 @@ async def test_a_call_is_tried_and_its_card_shows_what_it_would_change(make):
         ("printed", None, "booked in a copy"),
         ("total", "10", "15"),
     ]
-    card = card_of(p, {})
+    card = render_card(p, {})
     assert "Tried in a closed copy. Approve applies exactly this, without running it again." in card.notes
     assert {Verb.APPROVE, Verb.FOR_REAL} <= set(card.verbs)
 
@@ -140,15 +140,15 @@ async def test_run_it_for_real_runs_the_call_and_says_so(make):
     assert (done.state, done.for_real, done.result) == (State.SUCCEEDED, True, "ran")
     assert bank.books["ran"] == 1
     assert "applied" not in bank.books
-    assert "It ran for real, instead of applying its trial." in card_of(done, {}).notes
+    assert "It ran for real, instead of applying its trial." in render_card(done, {}).notes
     running = replace(done, state=State.EXECUTING)
-    assert "Approved to run for real, instead of applying its trial." in card_of(running, {}).notes
+    assert "Approved to run for real, instead of applying its trial." in render_card(running, {}).notes
 
 
 async def test_what_cannot_be_applied_can_only_be_run_for_real(make):
     bank = make()
     [p] = await bank.proposed(95)
-    card = card_of(p, {})
+    card = render_card(p, {})
     assert Verb.APPROVE not in card.verbs
     assert Verb.SIMILAR not in card.verbs
     assert any("A total of more than 100 is for the bank." in note for note in card.notes)
@@ -162,7 +162,7 @@ async def test_what_cannot_be_applied_can_only_be_run_for_real(make):
 async def test_what_could_not_be_tried_says_why_and_asks_as_before(make):
     bank = make()
     [p] = await bank.proposed(-5)
-    card = card_of(p, {})
+    card = render_card(p, {})
     assert "Not tried first. A ledger takes no debts." in card.notes
     assert Verb.FOR_REAL not in card.verbs
     await bank.press(Verb.APPROVE, p)

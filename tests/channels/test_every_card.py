@@ -11,7 +11,9 @@ from bot.channels.telegram import card as telegram
 from bot.channels.telegram.buttons import ButtonAction
 from bot.domain import kinds
 from bot.domain.buttons import make_button
-from bot.domain.cards import Card, card_of, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card
 from bot.domain.proposals import Level, Risk
 from bot.domain.verbs import Confirmation, Needs, Verb
 from bot.tools.builtin.files.tools import file_tools
@@ -206,7 +208,7 @@ def test_a_read_that_is_asked_for_bears_no_warning_anywhere() -> None:
     risk = Risk(Level.READ, "it only reads, says tracker, which is trusted")
     why = "Others read this conversation, so they learn what it finds."
     asked = make_proposal(kind=kinds.READING, risk=risk, reason=why, preview=())
-    card = card_of(asked, {})
+    card = render_card(asked, {})
     assert card.warning == ""
     for place, text in shown_everywhere(card).items():
         assert ("⚠️" in text, "only reads" in text, why in text) == (False, False, True), (place, text)

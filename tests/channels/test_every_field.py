@@ -14,7 +14,9 @@ from bot.channels.slack import card as slack
 from bot.channels.slack import screens
 from bot.channels.telegram import card as telegram
 from bot.cli import shared as terminal
-from bot.domain.cards import Card, card_of, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card
 from bot.domain.proposals import PreviewField
 from bot.domain.text import make_visible
 from bot.tools.decorator import tool
@@ -115,7 +117,7 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
     proposal = make_proposal(
         tool_name="keep", arguments=arguments, preview=preview, description="Keep a note"
     )
-    card = card_of(proposal, keep.form)
+    card = render_card(proposal, keep.form)
     everything = format_call(card)
     missing = [mark for mark in marks.made if mark not in everything.casefold()]
     assert not missing, everything

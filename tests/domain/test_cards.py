@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bot.domain import kinds
-from bot.domain.cards import card_of, find_accounts_on_card, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import find_accounts_on_card, render_card
 from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Proposal, Risk, State, Tone, Vote
@@ -50,7 +51,7 @@ def make_proposal(**changes: Any) -> Proposal:
 
 
 def test_a_pending_card_says_what_why_how_risky_who_decides_and_until_when() -> None:
-    card = card_of(make_proposal(), {})
+    card = render_card(make_proposal(), {})
     assert card.pending
     assert card.title == "Paint lamp desk red"
     assert (card.reason, card.level, card.risk_reason) == ("it is drab", Level.WRITE, "")
@@ -110,7 +111,7 @@ ENDS = [
 def test_a_resolved_card_says_how_it_ended_in_a_sentence_of_its_own(
     changes: dict[str, Any], tone: Tone, outcome: str
 ) -> None:
-    card = card_of(make_proposal(**changes), {})
+    card = render_card(make_proposal(**changes), {})
     assert (card.tone, card.outcome, card.pending) == (tone, outcome, False)
 
 
@@ -120,29 +121,29 @@ def test_no_two_ends_read_the_same() -> None:
 
 def test_a_failure_offers_a_retry_unless_the_tool_changed() -> None:
     failed = make_proposal(state=State.FAILED, cause=Cause.ERROR)
-    assert card_of(failed, {}).verbs == (Verb.RETRY,)
-    assert card_of(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).verbs == (Verb.RETRY,)
-    assert card_of(replace(failed, cause=Cause.TOOL_CHANGED), {}).verbs == ()
+    assert render_card(failed, {}).verbs == (Verb.RETRY,)
+    assert render_card(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).verbs == (Verb.RETRY,)
+    assert render_card(replace(failed, cause=Cause.TOOL_CHANGED), {}).verbs == ()
 
 
 def test_retry_asks_first_where_it_may_have_happened_or_can_not_be_undone() -> None:
     failed = make_proposal(state=State.FAILED, cause=Cause.ERROR)
-    assert card_of(failed, {}).button(Verb.RETRY).sure is None
-    unknown = card_of(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).button(Verb.RETRY).sure
+    assert render_card(failed, {}).button(Verb.RETRY).sure is None
+    unknown = render_card(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).button(Verb.RETRY).sure
     assert unknown is not None
     assert unknown.more == "It runs again exactly as shown. Check first whether it already happened."
-    harmful = card_of(replace(failed, risk=Risk(Level.DESTRUCTIVE, "")), {}).button(Verb.RETRY).sure
+    harmful = render_card(replace(failed, risk=Risk(Level.DESTRUCTIVE, "")), {}).button(Verb.RETRY).sure
     assert harmful is not None
     assert harmful.more == "This can't be undone."
 
 
 def test_a_failure_that_the_tool_calls_permanent_offers_no_retry() -> None:
-    assert card_of(make_proposal(state=State.FAILED, cause=Cause.REFUSED), {}).verbs == ()
+    assert render_card(make_proposal(state=State.FAILED, cause=Cause.REFUSED), {}).verbs == ()
 
 
 def test_a_result_is_shown_as_the_sentence_that_the_tool_gave_for_people() -> None:
     done = make_proposal(state=State.SUCCEEDED, result='{"lamp": "desk"}', told="Painted lamp desk red")
-    card = card_of(done, {})
+    card = render_card(done, {})
     assert (card.headline, card.outcome, card.result) == ("Painted lamp desk red", "Approved by Ben.", "")
     assert "Result\nLamp: desk" in format_call(card)
 
@@ -179,17 +180,17 @@ def test_a_press_that_comes_too_late_is_told_what_really_became_of_it(
 def test_the_card_of_a_group_offers_all_while_more_than_one_waits() -> None:
     last = make_proposal(id="p3", position=2, state=State.FAILED, cause=Cause.ERROR)
     waiting = [make_proposal(id="p1"), make_proposal(id="p2", round=2)]
-    card = card_of(last, {}, [*waiting, last])
+    card = render_card(last, {}, [*waiting, last])
     assert card.verbs == (Verb.RETRY, Verb.APPROVE_ALL, Verb.DECLINE_ALL)
     assert card.group is not None
     assert (card.group.size, card.group.open, card.group.round) == (3, 2, 4)
     one_left = [waiting[0], replace(waiting[1], state=State.DECLINED), last]
-    assert card_of(last, {}, one_left).verbs == (Verb.RETRY,)
+    assert render_card(last, {}, one_left).verbs == (Verb.RETRY,)
 
 
 def test_votes_edits_and_moved_previews_are_told() -> None:
     vote = Vote("chat:ben", Actor("chat", "ben", "Ben"), "approve", "looks good", AT)
-    card = card_of(make_proposal(votes=(vote,), quorum=2, edited_by="Ben", changed=True), {})
+    card = render_card(make_proposal(votes=(vote,), quorum=2, edited_by="Ben", changed=True), {})
     assert card.votes == ("Ben: approve (looks good)",)
     assert card.notes == (
         "1 of 2 approvals so far.",
@@ -200,7 +201,7 @@ def test_votes_edits_and_moved_previews_are_told() -> None:
 
 def test_a_field_that_the_schema_calls_secret_is_hidden_in_old_and_new() -> None:
     schema = {"properties": {"code": {"writeOnly": True}}}
-    card = card_of(make_proposal(preview=(PreviewField("code", "old one", "new one"),)), schema)
+    card = render_card(make_proposal(preview=(PreviewField("code", "old one", "new one"),)), schema)
     assert card.fields == (PreviewField("Code", HIDDEN, HIDDEN),)
 
 
@@ -208,7 +209,7 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
     long = "x" * 50_000
     arguments = {"lamp": "desk", "text": long, "nested": {"a": [1, {"b": "c"}]}}
     preview = (PreviewField("text", None, long), PreviewField("lamp", "old lamp", None))
-    whole = format_call(card_of(make_proposal(arguments=arguments, preview=preview), {}))
+    whole = format_call(render_card(make_proposal(arguments=arguments, preview=preview), {}))
     for part in (long, "old lamp", "(removed)", '"b": "c"', "paint", "it is drab"):
         assert part in whole
     assert whole.count(long) == 1
@@ -216,14 +217,17 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
 
 def test_what_a_program_printed_stands_on_the_card_line_by_line() -> None:
     printed = '{"exit_code": 0, "stdout": "one\\ntwo\\n"}'
-    assert card_of(make_proposal(state=State.SUCCEEDED, result=printed), {}).result == (
+    assert render_card(make_proposal(state=State.SUCCEEDED, result=printed), {}).result == (
         "Exit code: 0\nStdout:\none\ntwo\n"
     )
 
 
 def test_field_names_are_labels() -> None:
     fields = (PreviewField("due_date", None, "x"), PreviewField("src/app.py", "a", "b"))
-    assert [f.field for f in card_of(make_proposal(preview=fields), {}).fields] == ["Due date", "src/app.py"]
+    assert [f.field for f in render_card(make_proposal(preview=fields), {}).fields] == [
+        "Due date",
+        "src/app.py",
+    ]
 
 
 def test_a_person_who_is_an_argument_is_called_by_name_and_view_all_has_the_account() -> None:
@@ -232,32 +236,32 @@ def test_a_person_who_is_an_argument_is_called_by_name_and_view_all_has_the_acco
     given = {"who": "slack:T1/U8", "text": "slack:T1/U8"}
     p = make_proposal(preview=fields, arguments=given)
     assert find_accounts_on_card(p, schema) == {"slack:T1/U8"}
-    card = card_of(p, schema, names={"slack:T1/U8": "Ben"})
+    card = render_card(p, schema, names={"slack:T1/U8": "Ben"})
     assert [(f.field, f.new_value) for f in card.fields] == [("Who", "Ben"), ("Text", "slack:T1/U8")]
     assert '"who": "slack:T1/U8"' in format_call(card)
 
 
 def test_an_ordinary_change_has_no_warning_and_what_cannot_be_undone_has_one() -> None:
-    assert card_of(make_proposal(), {}).warning == ""
+    assert render_card(make_proposal(), {}).warning == ""
     gone = make_proposal(risk=Risk(Level.DESTRUCTIVE, "it cannot be undone"), description="Delete lamp desk")
-    card = card_of(gone, {})
+    card = render_card(gone, {})
     assert card.warning == "Can't be undone."
     assert card.button(Verb.APPROVE).label == "Approve deletion"
     odd = make_proposal(risk=Risk(Level.WRITE, "shop does not say that it only reads"))
-    assert card_of(odd, {}).warning == "Shop does not say that it only reads."
+    assert render_card(odd, {}).warning == "Shop does not say that it only reads."
 
 
 def test_votes_are_listed_only_where_more_than_one_counts() -> None:
     vote = Vote("chat:ben", Actor("chat", "ben", "Ben"), "approve", None, AT)
-    assert card_of(make_proposal(votes=(vote,), state=State.SUCCEEDED), {}).tally == ()
-    assert card_of(make_proposal(votes=(vote,), quorum=2), {}).tally == ("Ben: approve",)
+    assert render_card(make_proposal(votes=(vote,), state=State.SUCCEEDED), {}).tally == ()
+    assert render_card(make_proposal(votes=(vote,), quorum=2), {}).tally == ("Ben: approve",)
 
 
 def test_the_whole_text_shows_each_value_once_and_every_argument_to_the_letter() -> None:
     note = "a note that is long enough to be known again"
     arguments = {"color": "red", "note": note, "coats": 2, "parts": ["a, b", "c"]}
     preview = (PreviewField("color", "white", "red"), PreviewField("text", None, note))
-    whole = format_call(card_of(make_proposal(arguments=arguments, preview=preview), {}))
+    whole = format_call(render_card(make_proposal(arguments=arguments, preview=preview), {}))
     assert (whole.count("new: red"), whole.count('"color"'), whole.count(note)) == (1, 0, 1)
     assert '"coats": 2' in whole
     assert '"a, b",' in whole
@@ -273,17 +277,21 @@ def test_the_whole_text_has_what_runs_by_default_where_the_preview_leaves_it_out
     }
     preview = (PreviewField("color", "white", "red"),)
     p = make_proposal(arguments={"lamp": "desk"}, preview=preview, tool_name="paint")
-    assert "Defaults\n- Coats: 1 (default)" in format_call(card_of(p, schema))
-    assert "Color: red" not in format_call(card_of(p, schema))
-    full = format_call(card_of(replace(p, arguments={"lamp": "desk", "color": "red", "coats": 1}), schema))
-    assert full == format_call(card_of(p, schema))
-    given = format_call(card_of(replace(p, arguments={"lamp": "desk", "coats": 2}), schema))
+    assert "Defaults\n- Coats: 1 (default)" in format_call(render_card(p, schema))
+    assert "Color: red" not in format_call(render_card(p, schema))
+    full = format_call(
+        render_card(replace(p, arguments={"lamp": "desk", "color": "red", "coats": 1}), schema)
+    )
+    assert full == format_call(render_card(p, schema))
+    given = format_call(render_card(replace(p, arguments={"lamp": "desk", "coats": 2}), schema))
     assert '"coats": 2' in given
     assert "Defaults" not in given
 
 
 def test_each_button_has_one_name_whatever_the_channel() -> None:
-    labels = {a: card_of(make_proposal(), {}).button(a).label for a in card_of(make_proposal(), {}).verbs}
+    labels = {
+        a: render_card(make_proposal(), {}).button(a).label for a in render_card(make_proposal(), {}).verbs
+    }
     assert labels == {
         Verb.APPROVE: "Approve",
         Verb.DECLINE: "Decline",
@@ -292,9 +300,9 @@ def test_each_button_has_one_name_whatever_the_channel() -> None:
         Verb.EXTEND: "Extend 24 h",
         Verb.SIMILAR: "Approve similar",
     }
-    short = card_of(make_proposal(ttl=timedelta(seconds=30)), {})
+    short = render_card(make_proposal(ttl=timedelta(seconds=30)), {})
     assert short.button(Verb.EXTEND).label == "Extend"
-    plan = card_of(make_proposal(kind=kinds.PLAN, teammate="painter"), {})
+    plan = render_card(make_proposal(kind=kinds.PLAN, teammate="painter"), {})
     assert [plan.button(a).label for a in plan.verbs[:2]] == ["Approve plan", "Reject"]
-    asked = card_of(make_proposal(kind=kinds.FORM), {})
+    asked = render_card(make_proposal(kind=kinds.FORM), {})
     assert asked.button(Verb.APPROVE).label == "Done, continue"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session, select
 
-from bot.domain.cards import format_call
+from bot.domain.call_text import format_call
 from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN, differences, find_referred, redact, redact_arguments, redact_text

@@ -24,7 +24,8 @@ from bot.approvals.commands.subcommands import (
 from bot.approvals.commands.values import names_in, parse_account
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
-from bot.domain.cards import card_of, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, find_accounts_in, name_of_place, with_names
 from bot.domain.proposals import Proposal, State, describe_others, group_by_card
@@ -83,7 +84,7 @@ class DecideCommands:
         proposal = await self._find(command, prefix)
         now = self._clock()
         available = await self._registry.load_tools()
-        card = card_of(proposal, await self._database.read(available.schema_of, proposal))
+        card = render_card(proposal, await self._database.read(available.schema_of, proposal))
         head = [
             f"`{proposal.id}` {card.outcome} {card.again}".strip(),
             f"{card.asked}, {format_relative(proposal.created_at, now)}.",

@@ -16,7 +16,8 @@ from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
 from bot.approvals.lookup.context import read_context
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, card_of, find_accounts_on_card
+from bot.domain.card_rendering import find_accounts_on_card, render_card
+from bot.domain.cards import Card
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import AGENTS, Actor
@@ -381,7 +382,7 @@ def cards_of(
     names = people.find_known_names(session, accounts)
     cards = {}
     for p in shown:
-        cards[p.id] = card_of(
+        cards[p.id] = render_card(
             p,
             schemas[p.id],
             () if p.batch else groups.get(p.id, ()),

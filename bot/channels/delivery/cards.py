@@ -29,7 +29,8 @@ from bot.channels.delivery import audience
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import Pauses
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, OriginChat, place_card
+from bot.domain.card_rendering import place_card
+from bot.domain.cards import Card, OriginChat
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work

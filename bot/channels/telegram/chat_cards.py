@@ -37,7 +37,8 @@ from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, T
 from bot.channels.telegram.text import plain, style
 from bot.channels.telegram.transport import Transport
 from bot.domain.batches import Picked
-from bot.domain.cards import Card, format_call_and_outcome
+from bot.domain.call_text import format_call_and_outcome
+from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.text import shorten

@@ -22,7 +22,8 @@ from sqlalchemy import func, or_, select, update
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.domain.cards import card_of, format_call
+from bot.domain.call_text import format_call
+from bot.domain.card_rendering import render_card
 from bot.domain.chat import Clock, Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -159,7 +160,7 @@ class ReadingNotes:
             "at": now,
             # the decision may already have begun another round, by an edit; the round that was shown counts
             "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
-            "words": count_words(format_call(card_of(seen, schema))),
+            "words": count_words(format_call(render_card(seen, schema))),
             "shown_at": _find_shown_since(session, seen, press),
         }
         session.connection().execute(insert_or_ignore(session, ReadDecisionRow), row)

@@ -17,7 +17,8 @@ from sqlmodel import Session
 
 from bot.approvals.budgets import is_used_up
 from bot.channels.delivery.audience import find_card_places
-from bot.domain.cards import Card, card_of
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.model import Entry, SystemText, UserText
 from bot.domain.people import Actor
@@ -86,7 +87,8 @@ def read_case(
         return None
     if not _may_all_read(session, policies, all_card_chats, proposal):
         request = ""
-    card = card_of(proposal, proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {})
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
+    card = render_card(proposal, schema or {})
     return Case(proposal, _describe(card), redact_text(request), message_id)
 
 

@@ -13,7 +13,8 @@ from starlette.applications import Starlette
 from bot.channels.base import Overview
 from bot.channels.slack.channel import SlackChannel
 from bot.domain import kinds
-from bot.domain.cards import Card, Group, card_of
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card, Group
 from bot.domain.chat import Address, Answer, Incoming, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, State
@@ -77,13 +78,13 @@ def card_factory() -> Callable[..., Card]:
     """A card with defaults; name what matters. ``group`` makes it the first of that many."""
 
     def make(group: int = 0, schema: Mapping[str, Any] = SCHEMA, **changes: Any) -> Card:
-        card = card_of(make_proposal(**changes), schema)
+        card = render_card(make_proposal(**changes), schema)
         if not group:
             return card
         siblings = [make_proposal(id=f"p{n}") for n in range(1, group + 1)]
         members = tuple(s.id for s in siblings)
         return replace(
-            card_of(make_proposal(**changes), schema, siblings), group=Group(group, group, group, members)
+            render_card(make_proposal(**changes), schema, siblings), group=Group(group, group, group, members)
         )
 
     return make

@@ -16,7 +16,8 @@ from bot.channels.slack.card import render, render_briefly
 from bot.channels.slack.home import render_home as home_view
 from bot.channels.slack.screens import ModalSubject
 from bot.domain import kinds
-from bot.domain.cards import Card, card_of
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
 from bot.domain.plans import list_plan_fields as plan_fields
@@ -53,7 +54,7 @@ _json = st.recursive(
 
 _cards = st.builds(
     lambda group, **p: replace(
-        card_of(make_proposal(**p), SCHEMA, [make_proposal(id=str(n)) for n in range(group)]),
+        render_card(make_proposal(**p), SCHEMA, [make_proposal(id=str(n)) for n in range(group)]),
         expires_at=NOW,
     ),
     group=st.sampled_from([0, 3]),

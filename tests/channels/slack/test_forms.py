@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.channels.slack.forms import find_block_ids, make_inputs, read_form
 from bot.channels.slack.screens import ModalSubject, make_edit_form
-from bot.domain.cards import card_of
+from bot.domain.card_rendering import render_card
 from bot.domain.forms import fields_of
 from tests.channels.slack.conftest import SCHEMA, make_proposal
 from tests.fakes.slack_rules import check_view
@@ -29,7 +29,7 @@ FULL: dict[str, Any] = {
 
 def _filled(schema: dict[str, Any], arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
     """Open the edit form, change some inputs by label, and read it back."""
-    card = card_of(make_proposal(arguments=arguments), schema)
+    card = render_card(make_proposal(arguments=arguments), schema)
     view = make_edit_form(card, arguments, ModalSubject("p1", 1), "T1")
     check_view(view)
     state = Modal("U7", view).state(changes)["values"]
@@ -145,7 +145,7 @@ def test_options_that_begin_alike_look_different_and_more_fields_than_fit_are_to
     branches = [f"{begin}-{each}" for each in ("one", "two")]
     named = {"branch": {"enum": branches}} | {f"field_{n}": {"type": "string"} for n in range(130)}
     arguments = {"branch": branches[0]}
-    card = card_of(make_proposal(arguments=arguments), {"type": "object", "properties": named})
+    card = render_card(make_proposal(arguments=arguments), {"type": "object", "properties": named})
     view = make_edit_form(card, arguments, ModalSubject("p1", 1), "T1")
     check_view(view)
     options = [each["text"]["text"] for each in view["blocks"][1]["element"]["options"]]

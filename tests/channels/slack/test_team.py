@@ -8,7 +8,8 @@ from bot.channels.slack.card import render
 from bot.channels.slack.screens import ModalSubject, make_plan_review, make_words_form
 from bot.channels.slack.team_blocks import brief_team, render_team
 from bot.domain import kinds
-from bot.domain.cards import Card, card_of
+from bot.domain.card_rendering import render_card
+from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.plans import Plan, list_plan_fields
 from bot.domain.teams import Teammate, TeammateState, TeamStatus
@@ -58,7 +59,7 @@ def plan_card(steps: int = 2, length: int = 40) -> Card:
         "summary": "All lamps red",
         "steps": [{"description": f"{n} " + "x" * length, "tools": ["paint", "look"]} for n in range(steps)],
     }
-    return card_of(
+    return render_card(
         make_proposal(
             kind=kinds.PLAN,
             tool_name="plan_submit",
