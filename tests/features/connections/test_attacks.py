@@ -13,9 +13,9 @@ from bot.errors import SettingsError, SignInError
 from bot.features.connections.sign_in.connecting import (
     LINK_OVER_TEXT,
     SIGN_IN_OVER_TEXT,
-    WRONG_DIGITS_TEXT,
     ConnectFlow,
 )
+from bot.features.connections.sign_in.pending import WRONG_DIGITS_TEXT
 from bot.features.connections.tables import ConnectingRow
 from bot.store.secrets import new_key
 from tests.features.connections.conftest import ANA, BEN, Connect, Connectable, port_of, query_of

@@ -22,14 +22,14 @@ _BLOCKED = text(
 
 
 @contextlib.asynccontextmanager
-async def held(database: Database, tasks: int) -> AsyncIterator[None]:
-    """Hold the row on PostgreSQL until as many transactions wait for it; SQLite has one writer anyway."""
+async def held(database: Database, tasks: int, table: str = "connection") -> AsyncIterator[None]:
+    """Hold its rows on PostgreSQL until as many transactions wait for them; SQLite has one writer anyway."""
     if database.engine.dialect.name == "sqlite":
         yield
         return
     with database.engine.connect() as holding, database.engine.connect() as looking:
         looking.execution_options(isolation_level="AUTOCOMMIT")  # else it sees one moment
-        holding.execute(text("SELECT id FROM connection FOR UPDATE"))
+        holding.execute(text(f"SELECT id FROM {table} FOR UPDATE"))
         yield
         await until(lambda: looking.execute(_BLOCKED).scalar_one() >= tasks)
         holding.rollback()

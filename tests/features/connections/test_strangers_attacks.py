@@ -35,11 +35,8 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.features.connections.sign_in.connecting import (
-    LINK_OVER_TEXT,
-    NO_SIGN_IN_WAITS_TEXT,
-    SIGN_IN_OVER_TEXT,
-)
+from bot.features.connections.sign_in.connecting import LINK_OVER_TEXT, SIGN_IN_OVER_TEXT
+from bot.features.connections.sign_in.pending import NO_SIGN_IN_WAITS_TEXT
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.tables.proposals import ProposalRow

@@ -49,10 +49,6 @@ LINK_PATH = "/connect"  # the path of links
 CALLBACK_PATH = "/oauth/callback"  # the path to which servers send browsers back
 LINK_OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one."
 SIGN_IN_OVER_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
-WRONG_DIGITS_TEXT = (
-    "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
-)
-NO_SIGN_IN_WAITS_TEXT = "No sign-in of yours waits for a number."
 _RETURN_PARAMETERS = ("code", "iss", "error", "error_description")  # of the browser's return, by OAuth 2
 _MAX_PARAMETER_CHARS = 4_000
 _TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a topic of a chat whose key is a number: ``-100123/45``
@@ -349,10 +345,10 @@ class ConnectFlow:
         """
         now = self._clock()
         accounts = rights.list_accounts(session, actor)
-        if not pending.has_unconfirmed(session, accounts, now):
-            return NO_SIGN_IN_WAITS_TEXT
-        sign_in = pending.pop_by_digits(session, accounts, digits, now)
-        return self._connect(session, sign_in, now) if sign_in else WRONG_DIGITS_TEXT
+        popped = pending.pop_by_digits(session, accounts, digits, now)
+        if isinstance(popped, str):  # the refusal
+            return popped
+        return self._connect(session, popped, now)
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
         """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""

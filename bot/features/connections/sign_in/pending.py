@@ -37,6 +37,10 @@ from bot.store.tables.row import value_of
 SIGN_IN_LIFE = timedelta(minutes=10)
 """The longest time for which a sign-in is under way."""
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
+WRONG_DIGITS_TEXT = (
+    "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
+)
+NO_SIGN_IN_WAITS_TEXT = "No sign-in of yours waits for a number."
 _MAX_SIGN_INS = 500  # the most sign-ins of all people that are under way at a time
 _MAX_OF_PERSON = 3  # the most sign-ins of one person that are under way at a time
 _SECRETS = ("verifier", "client", "tokens")  # the encrypted columns that an `AccountSignIn` has
@@ -190,19 +194,23 @@ def store_account(session: Session, ident: str, values: dict[str, Any], now: dat
 
 def pop_by_digits(
     session: Session, accounts: Collection[str], digits: str, now: datetime
-) -> AccountSignIn | None:
+) -> AccountSignIn | str:
     """Delete the sign-in with these digits, and return it for the connection to be made.
 
     ``accounts``: those of the person who sent the digits. A wrong number ends all sign-ins of this person
-    that wait for confirmation, so that no one can try several numbers; then None is returned.
+    that wait for confirmation, so that no one can try several numbers. Returns the refusal in words if the
+    number is wrong, or if no sign-in waits for one.
     """
     rows = list(session.exec(select(ConnectingRow).where(_awaits_confirmation(accounts, now))))
+    if not rows:
+        return NO_SIGN_IN_WAITS_TEXT
     matching = [row for row in rows if _has_digits(session, row, digits)]
     if not matching:
         for row in rows:
             _end_row(session, row, now)
-        return None
-    return _delete_row(session, matching[0])
+        return WRONG_DIGITS_TEXT
+    # another message with the same digits may have deleted the row since it was read
+    return _delete_row(session, matching[0]) or NO_SIGN_IN_WAITS_TEXT
 
 
 def pop_by_browser(
