@@ -200,6 +200,26 @@ async def test_a_thread_that_grew_too_large_is_told_and_shown_as_it_is_kept_and_
 
 
 @pytest.mark.parametrize(
+    "ids",
+    [
+        "",
+        '"threadId": "t", ',
+        '"threadId": "t", "thread_id": "t", ',
+        '"runId": "r", "run_id": "r", ',
+        '"runId": "r", "parentRunId": "r0", ',
+    ],
+)
+async def test_what_no_parser_takes_is_refused_without_the_ids_of_thread_and_run(serve: Serve, ids: str):
+    async with serve() as nod:
+        headers = {"Content-Type": "application/json"}
+        refused = await nod.client.post(
+            "/agui", content=f'{{{ids}"messages": {"9" * 5000}}}', headers=headers
+        )
+        assert (refused.status_code, refused.json()["ok"]) == (413, False)
+        assert refused.json()["error"].startswith("I did not read your last message")
+
+
+@pytest.mark.parametrize(
     "content", ["[" * 200_000 + "]" * 200_000, "[" + "0," * 2_100_000 + "0]", "9" * 5000]
 )
 async def test_what_no_parser_takes_is_told_in_the_run_and_the_front_end_has_less_then(
@@ -214,9 +234,6 @@ async def test_what_no_parser_takes_is_told_in_the_run_and_the_front_end_has_les
             *("RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT"),
         ]
         assert text_of(events).startswith("I did not read your last message")
-        unnamed = await nod.client.post("/agui", content=f'{{"messages": {odd}}}', headers=headers)
-        assert (unnamed.status_code, unnamed.json()["ok"]) == (413, False)
-        assert unnamed.json()["error"].startswith("I did not read your last message")
 
 
 async def test_a_front_end_with_half_of_what_a_run_may_have_is_given_less(serve: Serve):

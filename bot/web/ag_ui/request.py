@@ -28,7 +28,6 @@ _SMALL_BYTES = 1024 * 1024  # a larger body waits until few others are in memory
 _MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
 _BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
 _HEAVY_SHARE = 0.5  # a body that is a larger share of the limit is heavy (`SentMessages.is_heavy`)
-_MIN_IDS = 2  # a run needs two ids: that of the thread, and its own
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
@@ -36,7 +35,9 @@ _TOO_LARGE_TEXT = (
 _CUT_TEXT = "The body is too large. Send less in one request."
 _FIELD_NAME = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
 """The name of the next field in a JSON object, such as ``, "runId": ``."""
-_ID_NAMES = frozenset({"threadId", "runId", "parentRunId", "thread_id", "run_id", "parent_run_id"})
+_THREAD_NAMES = frozenset({"threadId", "thread_id"})
+_RUN_NAMES = frozenset({"runId", "run_id"})
+_ID_NAMES = _THREAD_NAMES | _RUN_NAMES | {"parentRunId", "parent_run_id"}
 _READ_NAMES = _ID_NAMES | {"messages", "resume"}  # other fields of a run are not read
 
 
@@ -140,7 +141,7 @@ def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
             break
     ids = {name: values[name] for name in _ID_NAMES & values.keys()}
     words = _TOO_LARGE_TEXT.format(format_size(max_bytes))
-    if len(ids) < _MIN_IDS:
+    if not (ids.keys() & _THREAD_NAMES and ids.keys() & _RUN_NAMES):
         raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
     unread = SentMessages(written=[WrittenMessage("", problem=words)], is_heavy=True)
     return json.dumps({**ids, "messages": []}).encode(), unread
