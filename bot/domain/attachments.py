@@ -104,6 +104,8 @@ _KIND_NAMES = {
     "application/x-executable": "a program",
     UNKNOWN: "of a kind I don't know",
 }
+_GROUP_NAMES = {"image": "a picture", "audio": "a recording", "video": "a video", "text": _KIND_NAMES[TEXT]}
+"""The names of further media types, by the part before the slash."""
 # the start of a page, perhaps after an XML declaration and a comment: "<?xml …?> <!-- … --> <!doctype html"
 HTML_PAGE = re.compile(
     r"\s*+(?:<\?xml[^>]{0,200}>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)?<(?:!doctype\s+html|html)\b",
@@ -276,8 +278,10 @@ def format_name(name: str) -> str:
 
 def describe_kind(kind: str) -> str:
     """Name a media type in words, for example ``a spreadsheet``."""
-    major = kind.partition("/")[0]
-    return _KIND_NAMES.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
+    if kind in _KIND_NAMES:
+        return _KIND_NAMES[kind]
+    group = kind.partition("/")[0]
+    return _GROUP_NAMES.get(group, _KIND_NAMES[UNKNOWN])
 
 
 def quote_heard(files: Iterable[Attachment]) -> str:

@@ -5,8 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.attachments import FileBounds, Upload
+from bot.domain.attachments import Attachment, FileBounds, FileContent, Upload
 from bot.domain.chat import Address, Answer
+from bot.domain.conversations import Transcript
+from bot.domain.hooks import Hooks
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.outbound_addresses import find_allowed_addresses
@@ -63,6 +65,21 @@ async def test_an_address_in_a_file_is_not_known(nod: Nod) -> None:
     await nod.idle()
     found = find_allowed_addresses(await nod.transcript(), [str(ANA)], "fetch", ["https://evil.example/?q=1"])
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("application/step", "of a kind I don't know"), ("text/calendar", "text")]
+)
+async def test_a_feature_may_read_a_file_of_any_kind(make: MakeNod, kind: str, words: str) -> None:
+    async def read_file(_: Transcript, file: Attachment, content: FileContent) -> FileContent:
+        return FileContent(kind, text="A gear", data=content.data)
+
+    nod = make(hooks=Hooks(read_file=(read_file,)))
+    await nod.say("What is it?", files=[Upload("gear.stp", bytes(range(256)) * 4)])
+    await nod.idle()
+    assert f"“gear.stp”, {words}, " in nod.model.heard[0]
+    assert "| A gear" in nod.model.heard[0]
+    assert nod.chat.shown == "OK."
 
 
 async def test_a_long_file_is_read_further_by_its_handle(nod: Nod) -> None:
