@@ -6,14 +6,15 @@ a server, within limits; `describe_error` puts an error of the SDK into words.
 """
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
+from bot.domain.chat import Clock
 from bot.domain.text import as_text
 from bot.telemetry.logs import logger
 from bot.tools.mcp.answers import NOT_MCP_TEXT
@@ -25,6 +26,8 @@ log = logger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 
 LONGEST_PAUSE = 10.0  # seconds between two attempts to start a server, or to subscribe to its list
+STABLE_AFTER = timedelta(minutes=1)  # what has lasted for this long ends the back-off of earlier failures
+MAX_COUNTED_FAILURES = 10  # so that 2.0**failures stays small
 MAX_PAGES = 100
 _MAX_FRUITLESS_PAGES = 3  # after this many pages in a row without a new item, no more are read
 _MAX_TOOLS = 500  # of one server
@@ -35,13 +38,14 @@ _CLOSED_ERROR = (types.CONNECTION_CLOSED, "Connection closed")
 class Catalogue:
     """The list of a server's tools."""
 
-    def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
+    def __init__(self, config: ServerConfig, sleep: Sleep, clock: Clock) -> None:
         self.tool_list: tuple[types.Tool, ...] = ()
         """The list as read last. Only a different list replaces it, so ``is`` shows if it has changed."""
         self.fault = ""
         """The reason why the list was not read to its end; empty if it was."""
         self._config = config
         self._sleep = sleep
+        self._clock = clock
         self._stale = asyncio.Event()  # set while the list may have changed since it was read
         self._read_lock = asyncio.Lock()
 
@@ -82,10 +86,17 @@ class Catalogue:
                 log.warning("an mcp server gave no new list", server=self._config.name, why=why)
 
     async def subscribe(self, client: Client) -> None:
-        """Subscribe to changes of the list, as the newest protocol asks; older ones need no subscription."""
-        for failures in itertools.count():
+        """Subscribe to changes of the list, as the newest protocol asks; older ones need no subscription.
+
+        A subscription that ends is made again after a pause. The pause is twice as long each time, up to
+        `LONGEST_PAUSE`, until a subscription lasts for `STABLE_AFTER`.
+        """
+        failures = 0  # in a row
+        while True:
+            begun_at: datetime | None = None
             try:
                 async with client.listen(tools_list_changed=True) as changes:
+                    begun_at = self._clock()
                     self._stale.set()  # it may have changed before
                     async for _ in changes:
                         self._stale.set()
@@ -93,7 +104,10 @@ class Catalogue:
                 return  # it reports changes by notifications: see `take_notification`
             except (SubscriptionLost, TimeoutError):
                 log.debug("an mcp server stopped telling of changes", server=self._config.name)
+            if begun_at is not None and self._clock() - begun_at >= STABLE_AFTER:
+                failures = 0
             await self._sleep(min(2.0**failures, LONGEST_PAUSE))
+            failures = min(failures + 1, MAX_COUNTED_FAILURES)
 
     async def take_notification(self, message: Any) -> None:
         """Handle a notification of the server, by which older protocols report a change."""

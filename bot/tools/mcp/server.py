@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -49,6 +48,8 @@ from bot.tools.mcp.address import (
 from bot.tools.mcp.answers import UNREADABLE_CODE
 from bot.tools.mcp.catalogue import (
     LONGEST_PAUSE,
+    MAX_COUNTED_FAILURES,
+    STABLE_AFTER,
     Catalogue,
     Sleep,
     describe_error,
@@ -77,8 +78,6 @@ _MAX_STDERR_CHARS = 300  # of each of them
 _MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
-_STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
-_MAX_COUNTED_FAILURES = 10  # so that 2.0**failures stays small
 
 # servers use these codes for errors before a call and after it, so it may have been carried out
 _MAYBE_DONE_CODES = frozenset({
@@ -169,7 +168,7 @@ class Server:
         """The server's capabilities among `READABLE_CAPABILITIES`; they stay while it is down."""
         self.left_out: dict[str, str] = {}
         """The reason why a tool is not offered, by its name; without the server's secrets."""
-        self._catalogue = Catalogue(config, sleep)
+        self._catalogue = Catalogue(config, sleep, clock)
         self._calls: set[_CurrentCall] = set()
         self._stderr_lines: deque[str] = deque(maxlen=_KEPT_STDERR_LINES)
         self._signed_out = False
@@ -508,13 +507,13 @@ class Server:
         A pause is twice as long after each failure, up to `LONGEST_PAUSE`. A lost session is renewed without
         a pause if the server had answered a request in it, or if it is the first failure in a row.
         """
-        was_stable = line.up_since is not None and self._clock() - line.up_since >= _STABLE_AFTER
+        was_stable = line.up_since is not None and self._clock() - line.up_since >= STABLE_AFTER
         earlier_failures = 0 if was_stable else failures
         pause_seconds = min(2.0**earlier_failures, LONGEST_PAUSE)
         if line.has_lost_session and line.has_answered:  # the session was of use: this is no failure
             return _Restart(renews_session=True, pause_seconds=pause_seconds, failures=0)
         renews_session = line.has_lost_session and failures == 0
-        return _Restart(renews_session, pause_seconds, min(earlier_failures + 1, _MAX_COUNTED_FAILURES))
+        return _Restart(renews_session, pause_seconds, min(earlier_failures + 1, MAX_COUNTED_FAILURES))
 
     def _store_loss(self, line: ServerLine) -> None:
         """Store why the server is down, and log it. The same failure of starts in a row is logged once."""
