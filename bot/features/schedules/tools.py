@@ -237,8 +237,8 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
 
 
 def _round_up_to_minute(at: datetime) -> datetime:
-    seconds_to_minute = (60 - at.second) % 60
-    return add_length(at, timedelta(seconds=seconds_to_minute, microseconds=-at.microsecond))
+    since_minute = timedelta(seconds=at.second, microseconds=at.microsecond)
+    return add_length(at, -since_minute % timedelta(minutes=1))
 
 
 def _read_times(settled: Mapping[str, Any]) -> Times:

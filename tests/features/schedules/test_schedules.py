@@ -74,6 +74,22 @@ async def test_the_card_says_the_task_the_times_and_in_whose_name(nod: Nod) -> N
     assert await all_of(nod) == []
 
 
+@pytest.mark.parametrize(
+    ("past", "at"),
+    [
+        (timedelta(), "2026-03-02 10:00"),
+        (timedelta(microseconds=1), "2026-03-02 10:01"),
+        (timedelta(milliseconds=999), "2026-03-02 10:01"),
+        (timedelta(seconds=1), "2026-03-02 10:01"),
+        (timedelta(seconds=59, milliseconds=999), "2026-03-02 10:01"),
+    ],
+)
+async def test_a_length_of_time_is_never_cut_short(nod: Nod, past: timedelta, at: str) -> None:
+    nod.clock.forward(past)
+    [asked] = await nod.asked(call("schedule_task", task="greet Ben", at="in 1h"))
+    assert asked.arguments["at"] == at
+
+
 async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: Nod) -> None:
     done = await made(nod)
     assert done.state is State.SUCCEEDED
