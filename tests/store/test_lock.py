@@ -71,6 +71,24 @@ def test_a_file_system_without_locks_is_told_as_that(
         is_at_work(f"sqlite:///{file}")
 
 
+def test_a_file_that_can_not_be_looked_at_is_told_as_that(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Path.stat
+
+    def refuse(path: Path, **more: bool) -> os.stat_result:
+        if path == file:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return look(path, **more)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(SettingsError, match=r"cannot read .*nod\.db \(Input/output error\)"), FileLock(file):
+        pass
+    monkeypatch.undo()
+    with FileLock(file):  # the lock was given back
+        pass
+
+
 def _ring(file: Path) -> None:
     engine = open_engine(f"sqlite:///{file}")
     notify_processes(engine)

@@ -82,7 +82,7 @@ class FileLock:
     """The lock on a SQLite database, held while entered.
 
     Entering raises DatabaseTakenError if another process holds the lock, and SettingsError if the lock file
-    can't be written or locked, or if the database is a folder or has a second name.
+    can't be written or locked, or if the database can't be read, is a folder, or has a second name.
     """
 
     def __init__(self, database: Path) -> None:
@@ -111,7 +111,6 @@ class FileLock:
             ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._check_file()
         except BlockingIOError:
             os.close(handle)
             raise DatabaseTakenError(
@@ -124,6 +123,8 @@ class FileLock:
                 f"NOD_DATABASE_URL: {path.parent} is on a file system without locks ({error.strerror}), as "
                 "NFS and SMB often are. Name a file on a disk of this machine, or use PostgreSQL."
             ) from None
+        try:
+            self._check_file()
         except SettingsError:
             os.close(handle)
             raise
@@ -136,16 +137,23 @@ class FileLock:
             os.pwrite(self._handle, b"there is a database\n", 0)
 
     def _check_file(self) -> None:
-        """Raise SettingsError for a folder, and for a database with a second name (a hard link).
+        """Raise SettingsError for a folder, for a second name (a hard link), and if the file can't be read.
 
         SQLite names its write-ahead log like the database, so two names would have two logs.
         """
-        if self._database.is_dir():  # Docker makes a folder where a file to be mounted is missing
-            raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
-        names = self._database.stat().st_nlink if self._database.exists() else 0
-        if names > 1:
+        try:
+            status = self._database.stat()
+        except FileNotFoundError:  # the database is made later
+            return
+        except OSError as error:
             raise SettingsError(
-                f"NOD_DATABASE_URL: {self._database} has {names} names (hard links), "
+                f"NOD_DATABASE_URL: cannot read {self._database} ({error.strerror})."
+            ) from None
+        if stat.S_ISDIR(status.st_mode):  # Docker makes a folder where a file to be mounted is missing
+            raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
+        if status.st_nlink > 1:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: {self._database} has {status.st_nlink} names (hard links), "
                 "and SQLite would damage it. Remove the other names."
             )
 
