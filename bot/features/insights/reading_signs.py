@@ -159,7 +159,7 @@ class ReadingNotes:
             "account": str(press.actor),
             "at": now,
             # the decision may already have begun another round, by an edit; the round that was shown counts
-            "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
+            "rounds": seen.round + _sum_rounds(session, seen.card_id, without=seen.id),
             "words": count_words(format_call(render_card(seen, schema))),
             "shown_at": _find_shown_since(session, seen, press),
         }
@@ -185,9 +185,9 @@ def _find_shown_since(session: Session, shown: Proposal, press: Press) -> dateti
     return shown.created_at if shown.round == 1 else None
 
 
-def _sum_rounds(session: Session, card_id: str) -> int:
-    """Return the sum of the rounds of a card's proposals."""
-    of_card = or_(_PROPOSAL.c.id == card_id, _PROPOSAL.c.batch == card_id)
+def _sum_rounds(session: Session, card_id: str, without: str = "") -> int:
+    """Return the sum of the rounds of a card's proposals; ``without``: the id of one that is left out."""
+    of_card = or_(_PROPOSAL.c.id == card_id, _PROPOSAL.c.batch == card_id) & (_PROPOSAL.c.id != without)
     rounds = session.connection().execute(select(func.sum(_PROPOSAL.c.round)).where(of_card)).scalar()
     return int(rounds or 0)
 

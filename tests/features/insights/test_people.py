@@ -101,6 +101,19 @@ async def test_a_table_is_read_by_its_rows_and_is_one_decision(nod: Nod) -> None
     assert (ana.signs.decided, ana.signs.timed, ana.signs.faster) == (1, 1, 1)
 
 
+@pytest.mark.parametrize("count", [1, 5])  # a card of its own, and a row of a table
+async def test_view_all_is_counted_before_an_approval_with_an_edit(nod: Nod, count: int) -> None:
+    nod.world.lamps = {f"lamp {n}": "white" for n in range(count)}
+    *_, last = await nod.asked(*(call("paint", lamp=lamp, color="red") for lamp in nod.world.lamps))
+    await nod.lookup.note_opened(last.id, ANA)
+    nod.clock.forward(MINUTE)
+    edited = last.arguments | {"color": "blue"}
+    await nod.press(Verb.APPROVE, last, arguments=edited, round_shown=1)
+    await nod.idle()
+    [ana] = find_signs(nod, ADA).people
+    assert (ana.signs.approved, ana.signs.viewed) == (1, 1)
+
+
 async def test_each_person_sees_their_own_alone(nod: Nod) -> None:
     await nod.command("/approvals roles add chat:ben approver", by=ADA)
     mine, theirs = await paint(nod), await paint(nod, lamp="door")
