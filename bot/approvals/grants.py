@@ -42,7 +42,7 @@ from bot.store.audit.log import Author
 from bot.store.connections import is_owner
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
-from bot.store.tables.row import count_changed, table_of, value_of
+from bot.store.tables.row import count_changed, is_at_or_below, table_of, value_of
 from bot.store.tables.rules import GrantRow
 
 _GRANT = table_of(GrantRow)
@@ -418,9 +418,8 @@ def end_with_plan(session: Session, conversation_id: str, by: Author, now: datet
 
 def move_to_chat(session: Session, old: Address, new: Address, by: Author, now: datetime) -> None:
     """Move the live grants for a chat, and for the threads in it, to the chat's new address."""
-    place = col(GrantRow.place)
-    is_within = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
-    for row in session.exec(select(GrantRow).where(_is_live(now), is_within).order_by(col(GrantRow.id))):
+    is_there = is_at_or_below(col(GrantRow.place), str(old))
+    for row in session.exec(select(GrantRow).where(_is_live(now), is_there).order_by(col(GrantRow.id))):
         before = admin_changes.make_grant_state(row)
         row.place = f"{new}{str(row.place).removeprefix(str(old))}"
         session.add(row)

@@ -48,7 +48,7 @@ from bot.store import proposals as proposal_store
 from bot.store.engine import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import count_changed, is_one_of, table_of, value_of
+from bot.store.tables.row import count_changed, is_at_or_below, is_one_of, table_of, value_of
 
 _MAX_TITLE_CHARS = 80
 _CONVERSATION = table_of(ConversationRow)
@@ -116,15 +116,13 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
     Below the address of a chat are those of its threads.
     """
     channel, _, key = scope.partition(":")
-    column = _CONVERSATION.c.key
-    is_at_or_below = (column == key) | column.startswith(f"{key}/", autoescape=True)
-    there = (_CONVERSATION.c.channel == channel) & is_at_or_below
+    is_there = (_CONVERSATION.c.channel == channel) & is_at_or_below(_CONVERSATION.c.key, key)
     has_their_message = exists().where(
         _MESSAGE.c.conversation_id == _CONVERSATION.c.id,
         _MESSAGE.c.role == LineRole.USER,
         _MESSAGE.c.actor.in_(sorted(accounts)),
     )
-    return bool(session.execute(select(exists().where(there, has_their_message))).scalar())
+    return bool(session.execute(select(exists().where(is_there, has_their_message))).scalar())
 
 
 def find_calls_already_asked(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:

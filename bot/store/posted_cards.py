@@ -26,7 +26,7 @@ from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
-from bot.store.tables.row import table_of, value_of
+from bot.store.tables.row import is_at_or_below, table_of, value_of
 
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
@@ -238,9 +238,8 @@ def mark_outdated(session: Session, channel: str, prefix: str) -> None:
 
 def is_place_known(session: Session, channel: str, key: str) -> bool:
     """Return whether anyone has talked to Nod at this place, or below it, as in a thread of a chat."""
-    column = col(ConversationRow.key)
-    is_at_or_below = (column == key) | column.startswith(f"{key}/", autoescape=True)
-    found = select(ConversationRow.id).where(ConversationRow.channel == channel, is_at_or_below).limit(1)
+    is_there = is_at_or_below(col(ConversationRow.key), key)
+    found = select(ConversationRow.id).where(ConversationRow.channel == channel, is_there).limit(1)
     return session.exec(found).first() is not None
 
 

@@ -22,7 +22,7 @@ from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
-from bot.store.tables.row import table_of, value_of
+from bot.store.tables.row import is_at_or_below, table_of, value_of
 
 _MAX_ACTIVITY_CHARS = 300
 _MAX_LISTED = 50
@@ -89,8 +89,7 @@ def list_at(session: Session, place: str | None) -> list[Teammate]:
         col(TeammateRow.created_at).desc(), col(TeammateRow.position).desc()
     )
     if place is not None:
-        at_place = col(TeammateRow.place)
-        newest = newest.where((at_place == place) | at_place.startswith(f"{place}/", autoescape=True))
+        newest = newest.where(is_at_or_below(col(TeammateRow.place), place))
     rows = session.exec(newest.limit(_MAX_LISTED)).all()
     return [from_row(session, row) for row in reversed(rows)]
 

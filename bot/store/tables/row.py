@@ -111,6 +111,14 @@ def starts_with(column: Any, prefix: str) -> Any:
     return (column >= prefix) & (column < f"{prefix}z") & column.startswith(prefix, autoescape=True)
 
 
+def is_at_or_below(column: Any, place: str) -> Any:
+    """Return the condition that an address is ``place``, or below it, as that of a thread below its chat.
+
+    Both are the text of an address, or both the key of one.
+    """
+    return (column == place) | column.startswith(f"{place}/", autoescape=True)
+
+
 def is_old(column: Any, before: datetime, now: datetime) -> Any:
     """Return the condition for times up to ``before``.
 
