@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+UNIT_SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+"""The seconds of each unit in which a length is written, from weeks to seconds."""
 _DURATION = re.compile(
     r"([0-9]{1,7}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)", re.IGNORECASE
 )
@@ -84,7 +85,7 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
-    length = timedelta(seconds=int(found[1]) * _UNITS[found[2][0].lower()])
+    length = timedelta(seconds=int(found[1]) * UNIT_SECONDS[found[2][0].lower()])
     if not timedelta(seconds=1) <= length <= _LONGEST:
         raise ValueError("write a duration from 1s to 520w")
     return length
@@ -230,7 +231,7 @@ def format_weekdays(days: Collection[int]) -> str:
 def format_length(seconds: float) -> str:
     """Format a length of time as an admin would write it: ``36h``, ``1d 2h 3s``."""
     left = round(seconds)
-    units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
+    units = [(unit, size) for unit, size in UNIT_SECONDS.items() if unit != "w"]
 
     # a whole number of one unit, such as 36h
     for unit, size in units:

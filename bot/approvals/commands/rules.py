@@ -67,7 +67,7 @@ from bot.domain.rules import (
 )
 from bot.domain.steps import REMINDER, is_place
 from bot.domain.text import name_some
-from bot.domain.times import explain_repeated, format_in_zone, format_length, format_relative
+from bot.domain.times import UNIT_SECONDS, explain_repeated, format_in_zone, format_length, format_relative
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
@@ -78,7 +78,6 @@ from bot.store.rules import RuleRecord
 from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
-_TIME_UNITS = "smhdw"  # from seconds to weeks
 _MAX_NAMED = 5  # the most tools in one sentence
 _DEFAULT_EXTENSION = 1 / 4  # the share of its amount by which a budget is extended if no amount is given
 # the beginning of a proposal's ID, by which ``undo 3f2a`` is told from ``undo 30m``, which sets a rule
@@ -697,7 +696,7 @@ class RuleCommands:
                 return AuditFilter(grant=grant_id)
         if ":" in text:
             return AuditFilter(who=str(parse_account(text)))
-        if text[:-1].isdigit() and text[-1:] in _TIME_UNITS:
+        if text[:-1].isdigit() and text[-1:] in UNIT_SECONDS:
             return AuditFilter(since=self._clock() - timedelta(seconds=parse_seconds(text)))
         available = await self._registry.load_tools()
         if text in available.tools:
