@@ -24,9 +24,11 @@ from benchmarks.table import Row, show
 from bot.approvals import lifecycle
 from bot.domain.audit import Act, AuditFilter
 from bot.domain.chat import Parts
+from bot.domain.digests import digest
 from bot.domain.people import Membership, Person
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State, digest
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import conversations, counts, migrations, proposals, rules

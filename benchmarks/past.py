@@ -13,10 +13,14 @@ from sqlmodel import Session
 from benchmarks import rules
 from benchmarks.table import Row
 from bot.approvals.lookup import rule_simulation
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, Vote
-from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal, Vote
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.features.insights import cost_report as insights

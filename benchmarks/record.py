@@ -18,8 +18,9 @@ from benchmarks.rules import proposal as make_proposal
 from benchmarks.table import Row, show
 from bot.domain.annotations import Annotation
 from bot.domain.audit import Act
+from bot.domain.digests import digest
 from bot.domain.hooks import Hooks
-from bot.domain.proposals import Proposal, digest
+from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.features.insights.unusual import annotate_unusual
 from bot.store import migrations, transitions

@@ -13,13 +13,20 @@ from benchmarks.table import Row
 from bot.approvals import grants, lifecycle
 from bot.domain import kinds
 from bot.domain.audit import Act
+from bot.domain.call_facts import CallFacts, Place
+from bot.domain.digests import canonical, digest
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
-from bot.domain.policy import Policy, make_terms
-from bot.domain.proposals import Level, Proposal, Risk, State, canonical, digest
-from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
+from bot.domain.policy import Policy
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Mode, Quorum, RuleValue, Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.similarity import GrantScope, Likeness
 from bot.domain.times import now
+from bot.domain.verdicts import make_terms
 from bot.store import migrations, transitions
 from bot.store.audit import verification
 from bot.store.audit.log import Author

@@ -24,7 +24,8 @@ from benchmarks.table import Row
 from benchmarks.world import World, make
 from bot.domain.chat import Answer, Press
 from bot.domain.jobs import Job
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import migrations, proposals

@@ -11,9 +11,9 @@ from bot.domain.chat import Message as Message
 from bot.domain.chat import Press as Press
 from bot.domain.files import File as File
 from bot.domain.people import Actor as Actor
-from bot.domain.proposals import Level as Level
-from bot.domain.proposals import PreviewField as PreviewField
-from bot.domain.proposals import Risk as Risk
+from bot.domain.preview import PreviewField as PreviewField
+from bot.domain.risks import Level as Level
+from bot.domain.risks import Risk as Risk
 from bot.domain.similarity import GrantDuration as GrantDuration
 from bot.domain.similarity import GrantScope as GrantScope
 from bot.domain.verbs import Verb as Verb

@@ -30,7 +30,8 @@ from bot.domain.named_models import NamedModel
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
 from bot.domain.prices import Prices
-from bot.domain.rules import Mode, Rulebook
+from bot.domain.rule_values import Mode
+from bot.domain.rulebook import Rulebook
 from bot.domain.times import now
 from bot.domain.work_limits import Bounds
 from bot.inbox import Assistant

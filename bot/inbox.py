@@ -54,7 +54,7 @@ from bot.domain.hooks import MessageAnswer
 from bot.domain.jobs import CHANGED, LOCAL_QUEUE, Dispatcher, Job, Queue, Work, WorkCache
 from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.text import is_blank
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import Bounds

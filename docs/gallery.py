@@ -26,7 +26,8 @@ from bot.domain.chat import Address, Command, Message, Press
 from bot.domain.conversations import AskedQuestion
 from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolCall, ToolSpec
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.features.issues.samples import store_samples
 from bot.settings import Settings

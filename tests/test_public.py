@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import bot
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.tools.decorator import tool
 
 ROOT = Path(__file__).parent.parent

@@ -19,8 +19,8 @@ from typing import Any, Self
 import httpx
 
 from bot.app import build
-from bot.domain.chat import Verb
 from bot.domain.proposals import Proposal
+from bot.domain.verbs import Verb
 from bot.settings import Settings
 from tests.kit import FakeClock, Nod, ScriptedModel, World, call, lamp_tools, make_tables, says
 from tests.team.conftest import TeamNod, plan

@@ -83,7 +83,7 @@ from bot.domain.plans import find_current_plan, list_finished_steps
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import hide_values, redact_arguments, secrets_in
-from bot.domain.rules import Subject
+from bot.domain.rule_values import Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver

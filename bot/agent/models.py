@@ -17,7 +17,7 @@ from bot.domain.chat import Clock
 from bot.domain.conversations import Transcript
 from bot.domain.model import Model, ToolSpec
 from bot.domain.named_models import NamedModel
-from bot.domain.rules import Rulebook
+from bot.domain.rulebook import Rulebook
 from bot.errors import ModelError
 from bot.store import people
 from bot.telemetry.logs import logger

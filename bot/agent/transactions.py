@@ -26,7 +26,8 @@ from bot.domain.events import Ending
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rule_values import Subject
+from bot.domain.rulebook import Rulebook
 from bot.store import conversations, messages, notices, transitions, turns
 from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of

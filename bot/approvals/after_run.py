@@ -14,14 +14,9 @@ from typing import Any
 from bot.approvals.drafts import preview_of, title_of
 from bot.approvals.tool_code import await_tool, describe_and_log
 from bot.domain.card_rendering import redact_fields
-from bot.domain.proposals import (
-    CheckedField,
-    Inverse,
-    PreviewField,
-    Proposal,
-    canonical,
-    hash_old_values,
-)
+from bot.domain.digests import canonical
+from bot.domain.preview import CheckedField, Inverse, PreviewField, hash_old_values
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN, secrets_in
 from bot.domain.text import one_line, shorten, storable
 from bot.telemetry.logs import logger

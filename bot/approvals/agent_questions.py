@@ -20,9 +20,13 @@ from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
+from bot.domain.deciders import Deciders
+from bot.domain.digests import digest
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, digest
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, storable
 from bot.domain.verbs import CHOICES, Verb

@@ -30,14 +30,17 @@ from bot.approvals.gate import Gate, context_of_request
 from bot.approvals.incoming import TOKEN_ENDED_TEXT
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.audit import Act
+from bot.domain.call_facts import Place
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import CallResult
+from bot.domain.digests import canonical
 from bot.domain.files import File, choose_for_program
 from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
-from bot.domain.rules import Place
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
 from bot.domain.text import escape_markdown, hash_text
 from bot.errors import CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import agent_calls, notices, tokens

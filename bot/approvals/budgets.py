@@ -16,7 +16,9 @@ from bot.domain.chat import EXTEND_BUDGET_PREFIX
 from bot.domain.conversations import Turn
 from bot.domain.people import Actor
 from bot.domain.prices import money
-from bot.domain.rules import Rule, Rulebook, Subject, covers
+from bot.domain.rule_values import Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import Rule, covers
 from bot.domain.times import format_in_zone
 from bot.errors import ModelOverBudget
 from bot.store import counts, events, people

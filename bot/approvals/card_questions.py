@@ -16,9 +16,11 @@ from bot.approvals.lifecycle import request_redraw
 from bot.approvals.press_values import PressContext, PressOutcome, refuse
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
+from bot.domain.digests import canonical
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text
-from bot.domain.proposals import REMOVED, PreviewField, Proposal, canonical
+from bot.domain.preview import REMOVED, PreviewField
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text, secrets_in
 from bot.domain.text import one_line, storable
 from bot.domain.work_limits import QUESTIONS_PER_HOUR

@@ -27,14 +27,18 @@ from bot.approvals.press_values import Contents, Prepared, PressContext, PressOu
 from bot.approvals.team import teammates
 from bot.domain.audit import Act
 from bot.domain.chat import Answer, BatchDecision, Press, Reply
+from bot.domain.deciders import Deciders
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor, Role
-from bot.domain.policy import Policy, make_terms
-from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, start_timers
+from bot.domain.policy import Policy
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, start_timers
 from bot.domain.redaction import hide_values, secrets_in
+from bot.domain.risks import Level
 from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
+from bot.domain.verdicts import make_terms
 from bot.errors import UnknownCard
 from bot.store import people, posted_cards, proposals
 from bot.store.connections import is_owner

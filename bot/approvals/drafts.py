@@ -15,13 +15,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.approvals.tool_code import await_tool
+from bot.domain.digests import canonical
 from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Verdict, make_terms
-from bot.domain.proposals import PreviewField, Proposal, State, canonical
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN, hide_values, redact_arguments, redact_text, secrets_in
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
 from bot.domain.value_text import label_of
+from bot.domain.verdicts import Judgement, Verdict, make_terms
 from bot.errors import BadArguments
 from bot.telemetry.logs import logger
 from bot.tools.call import Ran

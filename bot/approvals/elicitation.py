@@ -24,9 +24,13 @@ from bot.approvals import lifecycle
 from bot.approvals.agents import make_private_request
 from bot.domain import kinds
 from bot.domain.chat import Clock, Inbox, Reply, Request
+from bot.domain.digests import canonical
 from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Level, PreviewField, Proposal, Risk, State, canonical
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
 from bot.domain.text import as_text
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals, tokens

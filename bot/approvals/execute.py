@@ -26,7 +26,9 @@ from bot.approvals.tool_code import await_tool, context_of, describe_and_log, ru
 from bot.approvals.trials import PreviewAndTrial, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, Wake, Work, WorkCache
-from bot.domain.proposals import Cause, Inverse, PreviewField, Proposal, State, old_values
+from bot.domain.preview import Inverse, PreviewField, old_values
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import hide_values, secrets_in
 from bot.errors import CallRefused, Disconnected, LostRace, PermanentRefusal, ToolError, ToolTimedOut
 from bot.store import agent_calls, proposals, teams

@@ -43,8 +43,10 @@ from bot.approvals.tool_visibility import check_unlocked, choose_available
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import kinds, outbound_addresses
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
+from bot.domain.digests import digest
 from bot.domain.files import File
 from bot.domain.forms import defaults_of, without_defaults
 from bot.domain.jobs import Job
@@ -52,11 +54,14 @@ from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON_PARAMETER, bound_text
 from bot.domain.people import Actor, Person
 from bot.domain.plans import find_current_plan
-from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, State, digest
+from bot.domain.policy import Policy
+from bot.domain.preview import Inverse
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal, ProposalKind
 from bot.domain.redaction import secrets_in
-from bot.domain.rules import CallFacts, Place
+from bot.domain.risks import Level, Risk
 from bot.domain.similarity import Likeness
+from bot.domain.verdicts import Judgement, Verdict
 from bot.domain.work_limits import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.errors import BadArguments, CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import conversations, messages, people, proposals

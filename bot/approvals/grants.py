@@ -29,11 +29,17 @@ from bot.approvals import rights
 from bot.domain import plans
 from bot.domain.agents import describe_agent
 from bot.domain.audit import Act
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, chat_of
+from bot.domain.digests import canonical
 from bot.domain.people import AGENTS, LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Level, Proposal, State, canonical
-from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
+from bot.domain.rule_values import Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Likeness, Scope
 from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes

@@ -20,7 +20,8 @@ from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
 from bot.domain.jobs import Job, Work
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
 from bot.domain.work_limits import Bounds

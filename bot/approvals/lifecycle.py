@@ -27,9 +27,11 @@ from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, bound_text, for_model
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, Proposal, State, start_timers
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, start_timers
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Rulebook
+from bot.domain.rulebook import Rulebook
 from bot.domain.steps import delay_steps
 from bot.domain.text import escape_markdown, one_line
 from bot.domain.trials import Trial

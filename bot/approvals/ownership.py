@@ -11,10 +11,11 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.domain.connections import CONSENT, Connection
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor, Person
-from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Deciders, Proposal, Vote
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.store import people
 from bot.store.connections import find_current, is_owner
 from bot.store.database import Database

@@ -18,11 +18,13 @@ from bot.domain.audit import Deed
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import Absence, Actor, Person
-from bot.domain.policy import Verdict
-from bot.domain.proposals import PreviewField, Proposal, State, Vote
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.similarity import Scope
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Verdict
 from bot.store import people
 from bot.store.audit.log import Author
 from bot.store.rules import Policies

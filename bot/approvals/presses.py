@@ -31,11 +31,14 @@ from bot.domain.chat import Address, Answer, BatchDecision, Clock, Press, Reply
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.people import Actor, find_accounts_in
 from bot.domain.plans import Plan
-from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Inverse, Level, Proposal, State, hash_old_values
+from bot.domain.preview import Inverse, hash_old_values
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact, redact_arguments
+from bot.domain.risks import Level
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, list_grant_scopes
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.errors import BadArguments, CallRefused, LostRace, ToolError
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database

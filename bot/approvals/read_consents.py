@@ -23,7 +23,8 @@ from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
 from bot.domain.conversations import ANSWERABLE_ROLES, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
-from bot.domain.proposals import APPROVED_STATES, Cause, Proposal, State
+from bot.domain.proposal_states import APPROVED_STATES, Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import CallRefused
 from bot.store import conversations, proposals

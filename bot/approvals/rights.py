@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
+from bot.domain.call_facts import CallFacts
 from bot.domain.chat import Address
 from bot.domain.connections import Identity
 from bot.domain.people import AGENTS, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, Vote
-from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
 from bot.store.connections import is_owner

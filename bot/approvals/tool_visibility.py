@@ -13,8 +13,9 @@ from typing import Any
 from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
 from bot.domain.plans import MAX_SUBMITTED_PLANS, Plan, is_approved, list_plan_fields
-from bot.domain.proposals import Level, PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.redaction import secrets_in
+from bot.domain.risks import Level
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.errors import ToolError

@@ -20,7 +20,9 @@ from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField, Proposal, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, storable
 from bot.domain.trials import Trial

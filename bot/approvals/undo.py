@@ -21,7 +21,9 @@ from bot.domain.audit import Act
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import Level, Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import conversations, proposals, transitions

@@ -21,14 +21,17 @@ from bot.approvals.press_values import Contents, PressContext, PressOutcome, acc
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
 from bot.domain.connections import CONSENT
+from bot.domain.digests import canonical
 from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.plans import Plan
-from bot.domain.policy import make_terms
-from bot.domain.proposals import Cause, Edited, Proposal, State, Vote, canonical
+from bot.domain.preview import Edited
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import make_terms
 from bot.store import conversations, people, proposals
 from bot.store.connections import is_owner
 

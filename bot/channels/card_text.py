@@ -27,7 +27,8 @@ from bot.domain.diffs import diff
 from bot.domain.files import MAX_SHOWN_UTF16_UNITS
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
-from bot.domain.proposals import REMOVED, PreviewField, Tone
+from bot.domain.preview import REMOVED, PreviewField
+from bot.domain.proposal_states import Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.domain.text import escape_point, find_cut, make_visible

@@ -20,12 +20,13 @@ from bot.approvals.lookup import context as turn_context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
 from bot.channels.delivery.cards import Cards, draw_card
-from bot.domain.batches import batch_card
+from bot.domain.batches import batch_card, group_by_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
-from bot.domain.proposals import SETTLED, Proposal, State, group_by_card
+from bot.domain.proposal_states import SETTLED, State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals

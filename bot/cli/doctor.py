@@ -44,7 +44,8 @@ from bot.domain.chat import Address
 from bot.domain.doctor_findings import Finding, Health, fail, ok, warn
 from bot.domain.named_models import NamedModel
 from bot.domain.progress import Progress, ignore
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rule_values import Subject
+from bot.domain.rulebook import Rulebook
 from bot.domain.text import name_some
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, describe_package, list_unnamed

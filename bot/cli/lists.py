@@ -21,9 +21,11 @@ from bot.cli.shared import (
     print_json,
     redact_line,
 )
+from bot.domain.batches import describe_others, group_by_card
 from bot.domain.connections import Connection
-from bot.domain.proposals import Level, Proposal, describe_others, group_by_card
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text
+from bot.domain.risks import Level
 from bot.domain.steps import DueStep
 from bot.domain.times import format_expiry, format_relative, now
 from bot.store import proposals

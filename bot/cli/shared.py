@@ -15,7 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from bot.cli.command import get_shared_options
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.progress import Progress, ignore
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import escape_point, make_visible, shorten
 from bot.errors import BadArguments, NodError, SettingsError

@@ -25,7 +25,8 @@ from bot.cli.shared import (
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Address, Request
 from bot.domain.people import SHELL
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.errors import NodError
 from bot.settings import Settings

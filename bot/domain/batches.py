@@ -16,7 +16,10 @@ from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
 from bot.domain.chat import Address, BatchDecision, PickedRow
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 
@@ -359,3 +362,18 @@ def format_split_label(approve: int, decline: int) -> str:
     counts = {"approve": approve, "decline": decline}
     words = ", ".join(f"{verb} {count}" for verb, count in counts.items() if count)
     return words[:1].upper() + words[1:]
+
+
+def group_by_card(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
+    """Group proposals by their cards: the rows of a batch in their order, or a single proposal."""
+    groups: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        groups.setdefault(proposal.card_id, []).append(proposal)
+    return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
+
+
+def describe_others(other_count: int) -> str:
+    """Return the remark on the ``other_count`` other rows of a batch, after words on one row; empty for 0."""
+    if other_count:
+        return f", and {other_count} more of its batch"
+    return ""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from bot.domain.proposals import Level, ProposalKind
+from bot.domain.proposals import ProposalKind
+from bot.domain.risks import Level
 from bot.domain.times import format_span
 from bot.domain.verbs import (
     BUTTONS,

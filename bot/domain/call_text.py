@@ -10,7 +10,7 @@ from typing import Any
 from bot.domain.cards import Card
 from bot.domain.diffs import diff
 from bot.domain.forms import defaults_of, list_values, without_defaults
-from bot.domain.proposals import REMOVED, PreviewField
+from bot.domain.preview import REMOVED, PreviewField
 from bot.domain.value_text import label_of, outline_value
 
 _MIN_UNIQUE_CHARS = 40  # a text of this length is hardly the value of two fields

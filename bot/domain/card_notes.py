@@ -11,7 +11,8 @@ from bot.domain.cards import CAN_BE_UNDONE_TEXT
 from bot.domain.connections import CONSENT
 from bot.domain.files import fits_card
 from bot.domain.people import Names, with_names
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import SHORT_ID_CHARS, one_line, sentence
 from bot.domain.times import format_relative, format_span

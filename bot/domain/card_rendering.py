@@ -17,8 +17,11 @@ from bot.domain.cards import Card, Group, OriginChat
 from bot.domain.files import format_json_as_lines, read_json_fields
 from bot.domain.forms import Shape, fields_of
 from bot.domain.people import NO_NAMES, Names, find_accounts_in
-from bot.domain.proposals import Cause, Level, PreviewField, Proposal, Sibling, State, Vote
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, Sibling, Vote
 from bot.domain.redaction import redact, redact_text, secrets_in
+from bot.domain.risks import Level
 from bot.domain.text import one_line
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb

@@ -1,7 +1,8 @@
 """The state of a proposal, or its end, as its card tells it: a tone and one sentence. Pure."""
 
 from bot.domain.outcomes import because, why_expired
-from bot.domain.proposals import Cause, Proposal, State, Tone
+from bot.domain.proposal_states import Cause, State, Tone
+from bot.domain.proposals import Proposal
 
 
 def describe_state(proposal: Proposal) -> tuple[Tone, str]:

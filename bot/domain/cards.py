@@ -14,19 +14,14 @@ from typing import Any, NamedTuple
 
 from bot.domain.annotations import Annotation, find_record
 from bot.domain.buttons import make_button
+from bot.domain.deciders import DeciderNames
 from bot.domain.forms import list_values
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine, make_plan_lines
-from bot.domain.proposals import (
-    USUAL_DESTRUCTIVE_REASON,
-    AskerFacts,
-    DeciderNames,
-    Level,
-    PreviewField,
-    ProposalKind,
-    State,
-    Tone,
-)
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import AskerFacts, ProposalKind
+from bot.domain.risks import USUAL_DESTRUCTIVE_REASON, Level
 from bot.domain.text import hash_text, is_echo, one_line, sentence
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Button, Verb

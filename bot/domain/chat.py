@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Self
 
 from bot.domain.attachments import Upload
 from bot.domain.people import Actor, Names
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 
@@ -67,6 +68,11 @@ def chat_of(address: Address | None) -> Address | None:
     if address is None or address.key.count("/") < 2:  # noqa: PLR2004 - a team, a channel, a thread
         return address
     return Address(address.channel, address.key.rsplit("/", 1)[0])
+
+
+def same_chat(origin: str, pressed: str) -> bool:
+    """Tell if two addresses are the same chat, or one is a thread of the other."""
+    return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
 
 
 @dataclass(frozen=True, slots=True)

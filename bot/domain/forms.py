@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from bot.domain.proposals import canonical
+from bot.domain.digests import canonical
 from bot.domain.redaction import HIDDEN, find_referred, redact
 from bot.domain.text import find_cut, shorten
 from bot.domain.value_text import label_of, speak_value

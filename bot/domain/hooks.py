@@ -29,7 +29,7 @@ from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Rulebook
+from bot.domain.rulebook import Rulebook
 
 MAX_HOLD = timedelta(seconds=60)
 """The longest time for which features can hold back the run of an approved proposal."""

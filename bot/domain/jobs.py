@@ -17,7 +17,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 
 BEAT_SECONDS = 2.0
 """The time between two beats of a process, each of which raises the number in its row by one."""

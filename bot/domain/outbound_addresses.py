@@ -14,7 +14,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.domain.conversations import Line, LineRole, Transcript
-from bot.domain.proposals import Level, Risk, State
+from bot.domain.proposal_states import State
+from bot.domain.risks import Level, Risk
 from bot.domain.text import host_of
 
 # the name of a field that holds an address: "url", "image_urls", "callback_host"

@@ -9,7 +9,8 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 from bot.domain.times import format_relative
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
+from bot.domain.digests import canonical, digest
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 
 MAX_SUBMITTED_PLANS = 5
 """The number of plans that one teammate may submit before it is stopped."""

@@ -1,10 +1,10 @@
 """Policy: which calls need approval, who may decide, how many must, and how long a proposal waits. Pure.
 
 `Policy` joins the defaults of the settings with the rulebook that admins keep at run time
-(``bot/domain/rules.py``). `Policy.judge` is asked before a call becomes a proposal; its `Verdict` is frozen
-into the proposal. The *quorum* is the number of approvals that a call needs. An *own* call is one that its
-requester decides alone (`ProposalKind.is_own`), so rules on deciders, the quorum and escalation do not count
-for it.
+(``bot/domain/rulebook.py``). `Policy.judge` is asked before a call becomes a proposal; its `Verdict`
+(``bot/domain/verdicts.py``) is frozen into the proposal. The *quorum* is the number of approvals that a call
+needs. An *own* call is one that its requester decides alone (`ProposalKind.is_own`), so rules on deciders,
+the quorum and escalation do not count for it.
 
 Four methods look for an objection. Each returns it in words, or None: `Policy.find_call_objection` (a rule
 forbids the call), `Policy.find_message_objection` (this person may not talk to Nod here),
@@ -14,10 +14,12 @@ may not decide this proposal).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import NamedTuple
 
+from bot.domain.call_facts import CallFacts
+from bot.domain.chat import same_chat
+from bot.domain.deciders import Deciders
 from bot.domain.people import (
     LOCAL,
     Absence,
@@ -31,10 +33,12 @@ from bot.domain.people import (
     workspace_of,
 )
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, start_timers, time_steps
-from bot.domain.rules import LEVELS, MODES, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
-from bot.domain.steps import TimedStep, start_steps
-from bot.domain.times import format_length
+from bot.domain.proposals import Proposal
+from bot.domain.risks import LEVELS, Level, Risk
+from bot.domain.rule_values import MODES, Mode, Quorum, Subject
+from bot.domain.rulebook import Found, Rulebook
+from bot.domain.rules import Rule
+from bot.domain.verdicts import UNASKED_WARNING, Judgement, Verdict
 
 _USUAL_DECIDERS = ("requester", *Role)  # the deciders if no rule names any
 _PRIVATE_DECIDERS = ("requester", Role.ADMIN)  # the deciders in a private chat if no rule names any
@@ -43,35 +47,6 @@ _FEW_AGENT_DECIDERS_ADVICE = (
     "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
     "(/approvals route CHAT in agents/NAME)"
 )
-UNASKED_WARNING = " (warning: nothing here asks before it changes things)"
-"""The end of the words of a rule that lets changes run without asking."""
-
-
-class Judgement(StrEnum):
-    """The policy's decision on a call."""
-
-    RUN = "run"  # it runs immediately
-    ASK = "ask"  # it becomes a proposal that people decide
-    REFUSE = "refuse"  # it can't even be proposed
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The policy's judgement on a call, and the rule behind it."""
-
-    judgement: Judgement
-    risk: Risk  # under the rules, which may change what the tool says
-    rule: str  # the rule in words; for a refusal the reason
-    deciders: Deciders
-    quorum: int = 1  # the number of approvals that are needed
-    declines: int = 1  # the number of declines that end it
-    ttl: timedelta = timedelta(hours=24)  # the time that it waits
-    remind_every: timedelta | None = None
-    escalate_after: timedelta | None = None  # the time after which further people are asked
-    escalate_to: str | None = None  # the address or the group of those people
-    steps: tuple[TimedStep, ...] = ()  # the targets that are notified while it waits
-    undo: timedelta | None = None  # the time in which the call can be undone; None: its kind has no Undo
-    no_undo: str = ""  # the reason why the call can't be undone
 
 
 class _JudgedRisk(NamedTuple):
@@ -500,55 +475,3 @@ def _name_mode_rule(found: Found[Mode]) -> str:
 def _name_voter(account: Actor, requester: Person) -> str:
     """Return the account as text; for the requester the Person's id, as all their accounts have one vote."""
     return requester.id if str(account) in requester.accounts else str(account)
-
-
-def same_chat(origin: str, pressed: str) -> bool:
-    """Tell if two addresses are the same chat, or one is a thread of the other."""
-    return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
-
-
-def make_terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """Return the fields that a verdict sets on a proposal that begins to wait now, by their names."""
-    steps = verdict.steps
-    if steps and verdict.escalate_to and verdict.escalate_after:
-        steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))
-    field_values = {
-        "risk": verdict.risk,
-        "deciders": verdict.deciders,
-        "quorum": verdict.quorum,
-        "declines": verdict.declines,
-        "rule": verdict.rule,
-        "ttl": verdict.ttl,
-        "remind_every": verdict.remind_every,
-        "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
-        "escalate_to": verdict.escalate_to,
-        "steps": (),
-        "notify_at": None,
-        "undo_seconds": None if verdict.undo is None else verdict.undo.total_seconds(),
-        "inverse": Inverse(verdict.no_undo) if verdict.no_undo else None,
-    }
-    due_steps = start_steps(steps, now)
-    if due_steps:
-        # also ``escalate_at``: the time of the first step that escalates
-        field_values |= time_steps(due_steps)
-    return field_values | start_timers(verdict.ttl, verdict.remind_every, now)
-
-
-def explain(verdict: Verdict, requester: str) -> str:
-    """Describe a call's treatment and the reason, for ``/approvals policy test``."""
-    level = str(verdict.risk.level)
-    if verdict.risk.reason:
-        level += f" ({verdict.risk.reason})"
-    match verdict.judgement:
-        case Judgement.RUN:
-            return f"It would run immediately. Risk: {level}. Because: {verdict.rule}."
-        case Judgement.REFUSE:
-            return f"It would be refused: {verdict.rule}. Risk: {level}."
-        case Judgement.ASK:
-            who = verdict.deciders.in_words(requester)
-            need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
-            wait = format_length(verdict.ttl.total_seconds())
-            return (
-                f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
-                f"Risk: {level}. Because: {verdict.rule}."
-            )

@@ -1,9 +1,10 @@
 """A proposal: a call that people decide before it takes effect, and that is frozen until they do.
 
-Usually it is one write call of a tool; its `ProposalKind` says how plans, questions and others differ. It
-goes through the states of `TRANSITIONS`. Its *digest* is a hash over the tool and every argument, so that
-only what people saw can run. Its *round* grows each time its contents change, so that an outdated button
-decides nothing.
+Usually it is one write call of a tool; its `ProposalKind` says how plans, questions and others differ (the
+two are in one module because each names the other). A proposal goes through the states of ``TRANSITIONS`` in
+``bot/domain/proposal_states.py``. Its *digest* is a hash over the tool and every argument, so that only what
+people saw can run. Its *round* grows each time its contents change, so that an outdated button decides
+nothing.
 
 Some nouns of its fields:
 
@@ -14,201 +15,30 @@ Some nouns of its fields:
 - A *trial* is a run in a closed copy before the decision.
 - A *step* is a target that is notified of the waiting card, and when.
 
-The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
+Its parts have modules of their own: its risk, its preview, its deciders. The rows behind it are in
+``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
 """
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from bot.domain.annotations import Annotation, find_record
 from bot.domain.connections import Connection
-from bot.domain.people import NO_NAMES, Actor, Names, is_group
+from bot.domain.deciders import Deciders
+from bot.domain.digests import canonical
+from bot.domain.people import Actor
+from bot.domain.preview import CheckedField, Edited, Inverse, PreviewField
+from bot.domain.proposal_states import SETTLED, Cause, State, Tone
+from bot.domain.risks import Level, Risk
 from bot.domain.steps import DueStep, find_next
-from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
-_MAX_VALUE_CHARS = 120  # the length of a value in a sentence about that value alone
-_MAX_INLINE_CHARS = 60  # the length of a value in a sentence about several values
-USUAL_DESTRUCTIVE_REASON = "it cannot be undone"  # the reason of a tool that gives no other
-REMOVED = "removed"
-"""The word in place of a field's new value, if the field has no value afterwards."""
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
-_CANONICAL_ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-)
-
-
-class Level(StrEnum):
-    """The level of a call's risk."""
-
-    READ = "read"  # changes nothing; usually runs immediately
-    WRITE = "write"  # an ordinary change, which people can repair
-    DESTRUCTIVE = "destructive"  # loses something, or reaches people who cannot un-see it
-
-
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """The harm that a call can do."""
-
-    level: Level
-    reason: str  # in words that fit on a card
-    # True: someone whom Nod trusts says that the level is no higher. False: a write asks people even where
-    # otherwise only destructive calls ask
-    vouched: bool = True
-
-    @property
-    def writes(self) -> bool:
-        return self.level is not Level.READ
-
-
-class State(StrEnum):
-    """The state of a proposal."""
-
-    PROPOSED = "proposed"  # waits for people; votes gather
-    APPROVED = "approved"  # enough votes; nothing has run yet
-    EXECUTING = "executing"  # claimed by exactly one process; the tool may be running
-    SUCCEEDED = "succeeded"  # the tool said so; its result is stored
-    FAILED = "failed"  # the tool said no, or no one knows (`Cause.OUTCOME_UNKNOWN`); a person may retry
-    DECLINED = "declined"  # a person said no
-    EXPIRED = "expired"  # no one decided in time
-    CANCELLED = "cancelled"  # withdrawn, or it could not be shown to anyone (`Cause.UNDELIVERABLE`)
-
-
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PROPOSED: frozenset({State.APPROVED, State.DECLINED, State.EXPIRED, State.CANCELLED}),
-    # back to proposed: what the preview showed as old has changed, so people look again
-    State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
-    State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
-    # a retry is approved again, so that every execution passes the same checks and the same claim; or people
-    # are asked again, where the call runs as someone other than the person who retries it
-    State.FAILED: frozenset({State.APPROVED, State.PROPOSED}),
-    State.SUCCEEDED: frozenset(),
-    State.DECLINED: frozenset(),
-    State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
-    State.CANCELLED: frozenset(),
-}
-"""Every legal change of state; `bot.store.transitions.change_proposal` guards each by state and version."""
-
-SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
-"""States in which the model can be told how the call ended."""
-APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
-"""States of a call that people approved, or that needed no approval."""
-
-
-class Cause(StrEnum):
-    """The cause of a state, where the state alone would blur two different ends."""
-
-    ERROR = "error"  # failed: the tool refused or raised
-    OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
-    STOPPED = "stopped"  # failed: a person ended its run; while it executes: a person wants the run to end
-    REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
-    TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
-    FORBIDDEN = "forbidden"  # failed: a rule forbids it by now, so it was not run
-    DISCONNECTED = "disconnected"  # failed: the account in whose name it runs is gone, or another one
-    UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
-    TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
-    NO_LONGER_ASKED = "unasked"  # cancelled: the call that asked this question no longer waits for the answer
-    WRITTEN = "written"  # cancelled: the person who was asked wrote in the conversation instead
-    SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
-    REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
-
-
-class Tone(StrEnum):
-    """The tone in which a card shows its outcome, such as a colour. A text always says the same."""
-
-    WAITING = "waiting"  # no one has decided, or the call has not ended
-    GOOD = "good"
-    BAD = "bad"
-    WARNED = "warned"  # the call ran, but did not end well
-    QUIET = "quiet"  # nothing ran, or what ran was undone
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewField:
-    """One thing that will change, with its values as text for people."""
-
-    field: str  # the name of what changes
-    old_value: str | None  # None: the field has no value yet
-    new_value: str | None  # None: the field will have no value
-    titled: bool = False  # the tool's own summary quotes the new value in the title
-
-
-def hash_old_values(preview: Sequence[PreviewField]) -> str:
-    """Return the SHA-256, in hex, of the old values in a preview."""
-    return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
-
-
-def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """Return the name and the old value of each field of a preview.
-
-    If an old value changes before the run, people are asked again.
-    """
-    return [(field.field, field.old_value) for field in preview]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedField:
-    """One field of a preview as it was read again after the run, in brief."""
-
-    field: str
-    now: str | None  # the value that was read
-    approved: str | None  # the approved value
-    agrees: bool  # the field has the approved value
-
-    @property
-    def words(self) -> str:
-        """For example ``priority is high``, or ``priority is low, not high``."""
-        values = (self.now or "", self.approved or "")
-        is_long = any(len(value) > _MAX_INLINE_CHARS or "\n" in value.strip() for value in values)
-        now, approved = _quote_value(self.now), _quote_value(self.approved)
-        if self.agrees:
-            return f"{self.field} is {'as approved' if is_long else now}"
-        if is_long:
-            now = "something else" if self.now else now
-            approved = "what was approved"
-        return f"{self.field} is {now}, not {approved}"
-
-
-@dataclass(frozen=True, slots=True)
-class Inverse:
-    """The call that undoes what ran, or the reason why no call does.
-
-    The arguments of the call are stored apart.
-    """
-
-    reason: str = ""  # the reason why no call undoes it; empty if a call does
-    tool_name: str = ""
-    digest: str = ""  # the digest of the call that undoes
-    # a hash of the values that the run left behind: `hash_old_values` of the undo's preview, right after the
-    # run. If it differs when Undo is pressed, someone has changed the values since
-    left: str = ""
-    title: str = ""  # the effect of the undo, in brief and without secrets, like the fields
-    fields: tuple[PreviewField, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """For example ``Change priority of issue #3 (Priority: high → normal)``."""
-        short_fields = [field for field in self.fields if _is_short(field)]
-        changes = ", ".join(f"{field.field}: {_format_change(field)}" for field in short_fields)
-        return f"{self.title} ({changes})" if changes else self.title
-
-
-def _quote_value(value: str | None) -> str:
-    if value is None:
-        return "none"
-    return value or "empty"
-
-
-def _is_short(field: PreviewField) -> bool:
-    values = (field.old_value or "", field.new_value or "")
-    return all(len(value) <= _MAX_INLINE_CHARS and "\n" not in value for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,168 +58,6 @@ class Vote:
         if self.absent:
             return f"{self.actor.label} for {self.absent.label}"
         return self.actor.label
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """One edit of a proposal's arguments: the fields that it changed, without secrets."""
-
-    round: int  # the round that began with the edit
-    by: str  # the name of the person
-    fields: tuple[PreviewField, ...]
-
-    @property
-    def words(self) -> str:
-        """The edit on a card, for example ``Ben changed color: red → blue``.
-
-        Of a nested value only the field's name.
-        """
-        changes = []
-        for change in self.fields:
-            if _is_nested(change):
-                changes.append(change.field)
-            else:
-                changes.append(f"{change.field}: {_format_change(change)}")
-        return f"{self.by} changed {', '.join(changes)}"
-
-    @property
-    def words_for_model(self) -> str:
-        """The edit for the model: ``Ben changed color from red to blue``."""
-        changes = []
-        for change in self.fields:
-            old, new = _shorten_value(change.old_value), _shorten_value(change.new_value)
-            changes.append(f"{change.field} from {old} to {new}")
-        return f"{self.by} changed {', '.join(changes)}"
-
-
-def _is_nested(field: PreviewField) -> bool:
-    """Tell if one of the values is an object or a list of objects, which the card shows as an outline."""
-    values = (field.old_value or "", field.new_value or "")
-    return any(value.startswith(("{", "[{", "[[")) for value in values)
-
-
-def _format_change(field: PreviewField) -> str:
-    new = f"({REMOVED})" if field.new_value is None else shorten(field.new_value, _MAX_VALUE_CHARS)
-    if field.old_value is None:
-        return new
-    return f"{shorten(field.old_value, _MAX_VALUE_CHARS)} → {new}"
-
-
-def _shorten_value(text: str | None) -> str:
-    if text is None:
-        return "nothing"
-    return shorten(text, _MAX_VALUE_CHARS)
-
-
-@dataclass(frozen=True, slots=True)
-class DeciderNames:
-    """The people who may decide, as a card names them. It is made of `Deciders`, the rule."""
-
-    members: tuple[Actor | str, ...]  # accounts; roles, groups and chats in words
-    except_name: str = ""  # the name of the person who may not decide, although the members include them
-    stand_ins: tuple[str, ...] = ()  # people who decide for others, such as ``Ben for Ana``
-
-    @property
-    def parts(self) -> list[Actor | str]:
-        """The pieces of `words`: accounts, which channels mention, and the texts between them."""
-        deciders = [*self.members, *self.stand_ins]
-        if not deciders:
-            return ["no one"]
-        parts: list[Actor | str] = []
-        for position, decider in enumerate(deciders, 1):
-            if 1 < position == len(deciders):
-                parts.append(" or ")
-            elif position > 1:
-                parts.append(", ")
-            parts.append(decider)
-        if self.except_name:
-            parts.append(f", but not {self.except_name}")
-        return parts
-
-    @property
-    def words(self) -> str:
-        """For example ``Ana, any approver or any admin``."""
-        return "".join(part.label if isinstance(part, Actor) else part for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Deciders:
-    """The rule on who may decide, frozen with the proposal so that its card stays true."""
-
-    requester: bool  # the requester may decide
-    roles: tuple[str, ...] = ()  # people with one of these roles may
-    people: tuple[str, ...] = ()  # these accounts and user groups may
-    members: str | None = None  # the address of a chat, as text, in which anyone may decide
-    four_eyes: bool = False  # the requester may not approve it
-    # for a plan that the lead agent may decide, too: "lead" or "both", as in `bot.domain.plans.Approver`
-    lead: str | None = None
-    escalated: str | None = None  # the first of `escalation_chats`
-    place: str | None = None  # the place of the request, since some roles count only in some places
-    # the other `escalation_chats`; a field apart, since earlier releases read only ``escalated`` from a row
-    also_escalated: tuple[str, ...] = ()
-
-    @property
-    def escalation_chats(self) -> tuple[str, ...]:
-        """The chats, as addresses, in which anyone may decide because no one did in time."""
-        first = (self.escalated,) if self.escalated else ()
-        return (*first, *self.also_escalated)
-
-    def escalate(self, roles: Iterable[str], targets: Sequence[str]) -> "Deciders":
-        """Return the deciders with further roles, and with the people at ``targets``.
-
-        A target is a user group, the address of a chat, or an account, which is kept like a chat.
-        """
-        groups = [target for target in targets if is_group(target)]
-        others = [target for target in targets if target not in groups]
-        chats = tuple(dict.fromkeys((*self.escalation_chats, *others)))
-        return replace(
-            self,
-            roles=tuple(dict.fromkeys((*self.roles, *roles))),
-            people=tuple(dict.fromkeys((*self.people, *groups))),
-            escalated=chats[0] if chats else None,
-            also_escalated=chats[1:],
-        )
-
-    def list_named(self, requester: Actor) -> tuple[Actor, ...]:
-        """Return the accounts that may decide by name, not by a role. Reminders mention them."""
-        asker = (requester,) if self.requester and not self.four_eyes else ()
-        people = [Actor.parse(name) for name in self.people if _is_account(name)]
-        return tuple(dict.fromkeys((*asker, *people)))
-
-    def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "DeciderNames":
-        """Return the deciders as people read them.
-
-        ``requester``: the requester's name. ``chat``: the chat of the request, as the reader would call it.
-        """
-        members: list[Actor | str] = []
-        if self.requester and not self.four_eyes:
-            members.append(requester)
-        members += [f"any {role}" for role in self.roles]
-        for name in self.people:
-            members.append(Actor.parse(name, names.get(name, "")) if _is_account(name) else name)
-        if self.members:
-            members.append(f"anyone in {chat}")
-        if self.also_escalated:
-            members.append("anyone in the chats it was escalated to")
-        elif self.escalated:
-            members.append("anyone in the chat it was escalated to")
-        # the requester is not among named accounts, but may have one of the roles or be a member
-        are_all_accounts = all(isinstance(member, Actor) for member in members)
-        may_seem_to_decide = self.four_eyes and not are_all_accounts
-        return DeciderNames(tuple(members), except_name=requester if may_seem_to_decide else "")
-
-    def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
-        """Return the deciders in words, for example ``Ana, any approver or any admin``.
-
-        ``elsewhere``: read outside the originating chat.
-        """
-        chat = "the chat where it was asked" if elsewhere else "this chat"
-        return self.circle(requester, chat=chat).words
-
-
-def _is_account(name: str) -> bool:
-    """Tell if a decider is named by an account, such as ``slack:T1/U1``, and not by another word."""
-    return ":" in name.strip(":")
 
 
 class Sibling(NamedTuple):
@@ -735,76 +403,3 @@ def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
         "notify_at": find_next(steps, escalating=False),
         "escalate_at": find_next(steps, escalating=True),
     }
-
-
-def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text."""
-    return _CANONICAL_ENCODER.encode(value)
-
-
-def digest(
-    tool_name: str, tool_version: str, arguments: Mapping[str, Any], connection: Connection | None = None
-) -> str:
-    """Return the SHA-256, in hex, of a call: the tool, its version, every argument, and the account."""
-    call: list[Any] = [tool_name, tool_version, arguments]
-    if connection:
-        call.append(connection.key)
-    return hashlib.sha256(canonical(call).encode()).hexdigest()
-
-
-class Order(StrEnum):
-    """The order of a list."""
-
-    CHANGED = "changed"  # from the newest change to the oldest
-    EXPIRES = "expires"  # from the first to expire to the last
-
-
-class PageCursor(NamedTuple):
-    """The last row of a page, in a list that is ordered by time: the row's time and id."""
-
-    at: datetime
-    id: str
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()}~{self.id}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read the output of `str`; raises ValueError for any other text."""
-        time_text, _, ident = text.partition("~")
-        at = datetime.fromisoformat(time_text.replace(" ", "+"))  # a "+" that a client did not escape
-        if at.tzinfo is None or not ident.isalnum():
-            raise ValueError(f"{text!r} is no place in a list")
-        return cls(at, ident)
-
-    @classmethod
-    def of(cls, proposal: Proposal, order: Order) -> Self:
-        return cls(proposal.expires_at if order is Order.EXPIRES else proposal.updated_at, proposal.id)
-
-
-class ProposalFilter(NamedTuple):
-    """A filter of proposals, and their order; a field that is None matches all."""
-
-    tool: str | None = None
-    kind: str | None = None
-    level: Level | None = None
-    own: bool = False  # True: only requests of the person who lists them
-    words: str | None = None  # a text in the title, the tool's name or the requester's name
-    channel: str | None = None  # the channel of the request
-    accounts: frozenset[str] | None = None  # the accounts of the requester
-    order: Order = Order.CHANGED
-
-
-def group_by_card(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Group proposals by their cards: the rows of a batch in their order, or a single proposal."""
-    groups: dict[str, list[Proposal]] = {}
-    for proposal in proposals:
-        groups.setdefault(proposal.card_id, []).append(proposal)
-    return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
-
-
-def describe_others(other_count: int) -> str:
-    """Return the remark on the ``other_count`` other rows of a batch, after words on one row; empty for 0."""
-    if other_count:
-        return f", and {other_count} more of its batch"
-    return ""

@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 import re2
 
-from bot.domain.proposals import PreviewField, canonical
+from bot.domain.digests import canonical
+from bot.domain.preview import PreviewField
 
 HIDDEN = "••••••"
 

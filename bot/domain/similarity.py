@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from bot.domain.proposals import canonical
+from bot.domain.digests import canonical
 from bot.domain.rules import covers
 from bot.domain.text import SHORT_ID_CHARS
 

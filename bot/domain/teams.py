@@ -12,7 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from bot.domain.plans import is_approved
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
 CHANNEL = "team"

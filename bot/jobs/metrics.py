@@ -28,7 +28,7 @@ from bot.channels.base import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
 from bot.domain.prices import Prices
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.store import counts
 from bot.store.database import Database
 from bot.store.rules import Policies

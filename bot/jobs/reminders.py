@@ -21,10 +21,13 @@ from bot.channels.delivery.audience import notify_added_deciders
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.audit import Act
+from bot.domain.batches import describe_others, group_by_card
 from bot.domain.chat import Address
 from bot.domain.people import Role, is_group
-from bot.domain.proposals import Proposal, describe_others, group_by_card, time_steps
-from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
+from bot.domain.proposals import Proposal, time_steps
+from bot.domain.rule_values import DailyDigest, Hours, Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import Rule
 from bot.domain.steps import REMINDER, is_place, take_steps
 from bot.domain.text import SHORT_ID_CHARS, escape_markdown
 from bot.domain.times import format_span

@@ -17,7 +17,8 @@ from sqlmodel import Session, col, func, select
 
 from bot.domain.agents import REUSE_OUTCOME_FOR
 from bot.domain.files import File, choose_for_program
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.text import storable
 from bot.store import proposal_rows, proposals
 from bot.store.locks import conversation_lock

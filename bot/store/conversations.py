@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
+from bot.domain.call_facts import Place
 from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import (
     ANSWERABLE_ROLES,
@@ -40,8 +41,7 @@ from bot.domain.conversations import (
     Transcript,
 )
 from bot.domain.people import Actor
-from bot.domain.proposals import State
-from bot.domain.rules import Place
+from bot.domain.proposal_states import State
 from bot.domain.text import storable
 from bot.store import database, messages, outputs, people
 from bot.store import proposals as proposal_store

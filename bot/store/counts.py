@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from bot.domain.chat import Parts, UsageRow
 from bot.domain.jobs import Work
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.store import posted_cards
 from bot.store.proposals import IS_MOVING
 from bot.store.tables.audit import AuditRow, ChainEndRow

@@ -22,7 +22,9 @@ from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, name_of_channel, name_of_place
-from bot.domain.proposals import APPROVED_STATES, PageCursor, Proposal, State
+from bot.domain.proposal_lists import PageCursor
+from bot.domain.proposal_states import APPROVED_STATES, State
+from bot.domain.proposals import Proposal
 from bot.domain.unusual_facts import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people

@@ -20,7 +20,8 @@ from sqlalchemy import bindparam, case, exists, func, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of

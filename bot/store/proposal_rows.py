@@ -14,21 +14,13 @@ from sqlalchemy import Row
 
 from bot.domain.annotations import Annotation
 from bot.domain.connections import Connection
+from bot.domain.deciders import Deciders
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
-from bot.domain.proposals import (
-    Cause,
-    CheckedField,
-    Deciders,
-    Edited,
-    Inverse,
-    Level,
-    PreviewField,
-    Proposal,
-    Risk,
-    State,
-    Vote,
-)
+from bot.domain.preview import CheckedField, Edited, Inverse, PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, Vote
+from bot.domain.risks import Level, Risk
 from bot.domain.steps import DueStep
 from bot.domain.text import storable
 from bot.domain.trials import Trial

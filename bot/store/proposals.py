@@ -14,18 +14,10 @@ from sqlalchemy import bindparam, delete, func, literal_column, or_, text, tuple
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
-from bot.domain.proposals import (
-    Cause,
-    Level,
-    Order,
-    PageCursor,
-    Proposal,
-    ProposalFilter,
-    ProposalKind,
-    Risk,
-    Sibling,
-    State,
-)
+from bot.domain.proposal_lists import Order, PageCursor, ProposalFilter
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, ProposalKind, Sibling
+from bot.domain.risks import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.work_limits import AnswerRoom, Bounds
 from bot.store import database

@@ -22,7 +22,9 @@ from bot.domain.conditions import Condition
 from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, read_value, store_value
+from bot.domain.rule_values import Hours, Subject, read_value, store_value
+from bot.domain.rulebook import Pause, Rulebook
+from bot.domain.rules import Limits, Rule
 from bot.domain.times import format_in_zone
 from bot.domain.times import now as system_clock
 from bot.store import database, people, proposal_rows, proposals

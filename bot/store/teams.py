@@ -16,7 +16,8 @@ from sqlmodel import Session, col, select
 from bot.domain.chat import Address
 from bot.domain.conversations import LineRole, Transcript, Turn
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import SETTLED, Proposal
+from bot.domain.proposal_states import SETTLED
+from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns

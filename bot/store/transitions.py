@@ -16,8 +16,10 @@ from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.annotations import bound_annotations
+from bot.domain.deciders import Deciders
 from bot.domain.people import is_group
-from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State, start_timers
+from bot.domain.proposal_states import SETTLED, TRANSITIONS, State
+from bot.domain.proposals import Proposal, start_timers
 from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log

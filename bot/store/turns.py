@@ -19,7 +19,7 @@ from bot.domain.conversations import MODEL_ROLES, Call, CallResult, LineRole, Tu
 from bot.domain.events import Ending
 from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import TakenOver
 from bot.store import conversations, messages, outputs, processes, rules
 from bot.store.engine import insert_new

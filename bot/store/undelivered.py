@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, select
 from sqlmodel import Session
 
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.store import conversations, messages, outputs, proposals, questions
 from bot.store.outputs import StoredOutput
 from bot.store.tables.conversations import ConversationRow

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlmodel import Session, col, select
 
-from bot.domain.proposals import SETTLED
+from bot.domain.proposal_states import SETTLED
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.row import count_changed
 

@@ -14,7 +14,8 @@ import pytest
 from bot.cli.doctor import check
 from bot.domain.chat import Answer, Press
 from bot.domain.doctor_findings import Health
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import proposals

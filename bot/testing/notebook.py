@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.tools.call import CallContext, InverseCall, Ran
 from bot.tools.decorator import tool
 from bot.tools.tool import Tool

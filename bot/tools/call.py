@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bot.domain.files import File
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.text import storable
 
 Arguments = Mapping[str, Any]

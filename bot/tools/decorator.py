@@ -8,9 +8,10 @@ from typing import Any, overload
 
 from sqlmodel import Session
 
+from bot.domain.digests import canonical
 from bot.domain.forms import without_defaults
-from bot.domain.proposals import USUAL_DESTRUCTIVE_REASON, Level, Risk, canonical
-from bot.domain.spellings import Referent
+from bot.domain.risks import USUAL_DESTRUCTIVE_REASON, Level, Risk
+from bot.domain.spellings.terms import Referent
 from bot.domain.value_text import summarize_arguments, summarize_value
 from bot.errors import ToolError
 from bot.tools.call import Arguments, CallContext, ToolOutput

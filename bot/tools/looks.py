@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.similarity import Beginning
 from bot.tools.call import CallContext, InverseCall, ToolOutput
 from bot.tools.signature import find_parameter

@@ -16,7 +16,7 @@ from bot.domain.conversations import Call
 from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, secrets_in
-from bot.domain.rules import Rulebook
+from bot.domain.rulebook import Rulebook
 from bot.domain.text import storable
 from bot.errors import UnknownTool
 from bot.store import proposals

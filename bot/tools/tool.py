@@ -34,15 +34,19 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain import kinds
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.connections import Connection, Identity
+from bot.domain.digests import canonical, digest
 from bot.domain.forms import list_values
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.people import Person
-from bot.domain.proposals import PreviewField, ProposalKind, Risk, canonical, digest
-from bot.domain.rules import CallFacts, Place
+from bot.domain.preview import PreviewField
+from bot.domain.proposals import ProposalKind
+from bot.domain.risks import Risk
 from bot.domain.similarity import NO_BEGINNING, Likeness
-from bot.domain.spellings import REFERENT_KEYWORD, Referent
+from bot.domain.spellings import REFERENT_KEYWORD
+from bot.domain.spellings.terms import Referent
 from bot.errors import BadArguments
 from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.effect import Effect

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.trials import TriedFile
 from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.looks import Undo, bind_looks

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Scope
 from bot import __version__
 from bot.channels.base import posters
 from bot.domain.people import Actor, Role
-from bot.domain.rules import Pause
+from bot.domain.rulebook import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, describe_outage, may_open_files

@@ -12,7 +12,7 @@ from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from bot.domain.proposals import PageCursor
+from bot.domain.proposal_lists import PageCursor
 from bot.domain.text import is_halved
 from bot.web.answers import HttpError
 

@@ -22,7 +22,7 @@ from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.tools.signature import NOT_BLANK
 from bot.web.answers import HttpError, TooManyRequests, make_download, require_or_404
 from bot.web.body import Before, Body, Limit, format_cursor

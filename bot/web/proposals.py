@@ -18,7 +18,9 @@ from bot.approvals.lookup.proposals import ChangeFeed, VisibleProposal, list_pro
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, Order, ProposalFilter, State
+from bot.domain.proposal_lists import Order, ProposalFilter
+from bot.domain.proposal_states import State
+from bot.domain.risks import Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.answers import HttpError, make_download, require_or_404

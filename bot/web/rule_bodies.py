@@ -10,11 +10,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.domain.budgets import Per
-from bot.domain.conditions import MAX_CONDITION_CHARS
+from bot.domain.conditions.parser import MAX_CONDITION_CHARS
 from bot.domain.people import Role
 from bot.domain.plans import Approver
-from bot.domain.proposals import Level
-from bot.domain.rules import MAX_INSTRUCTIONS_CHARS, Mode, Subject
+from bot.domain.risks import Level
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import MAX_INSTRUCTIONS_CHARS
 from bot.domain.steps import MAX_STEPS
 from bot.web.body import Body
 

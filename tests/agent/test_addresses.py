@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.policy import Policy
-from bot.domain.proposals import Level, Proposal, State
-from bot.domain.rules import Mode
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
+from bot.domain.rule_values import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.tools.custom import load_tools

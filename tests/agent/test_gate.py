@@ -13,11 +13,13 @@ from bot.approvals.run_progress import IN_TURNS
 from bot.domain import kinds
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
+from bot.domain.digests import digest
 from bot.domain.model import ToolCall, ToolSpec
 from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, State, digest
-from bot.domain.rules import Mode
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.rule_values import Mode
 from bot.domain.verbs import Verb
 from bot.errors import CallRefused, ToolError
 from bot.store.audit.log import Author

@@ -14,7 +14,8 @@ from bot.domain.attachments import Attachment, Origin
 from bot.domain.chat import Address
 from bot.domain.conversations import Call, CallResult, Conversation, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, ToolCall, ToolResult, UserText
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable, ToolError
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says

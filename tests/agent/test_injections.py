@@ -20,7 +20,8 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.model import SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import MAX_RESULT
-from bot.domain.proposals import Proposal, State, Tone
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import Proposal
 from bot.domain.text import make_visible, storable
 from bot.domain.verbs import Verb
 from bot.tools.decorator import tool

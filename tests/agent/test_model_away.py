@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.errors import ModelError
 from tests.kit import Nod, breaks, call, says

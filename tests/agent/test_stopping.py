@@ -7,7 +7,8 @@ import pytest
 from bot.approvals import decide
 from bot.domain.chat import Answer, Press
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import log
 from tests.approvals.test_decisions import TEAM, red

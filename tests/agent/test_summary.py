@@ -8,7 +8,7 @@ from bot.agent.loop import TurnLimits
 from bot.domain.conversations import LineRole
 from bot.domain.model import SystemText, UserText
 from bot.domain.prices import Price, Prices
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import ModelError, ModelTooLong
 from bot.store.conversations import forget_conversations
 from tests.kit import ADA, MakeNod, Nod, breaks, call, says

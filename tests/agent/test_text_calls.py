@@ -6,7 +6,7 @@ import pytest
 
 from bot.agent.text_calls import TextCalls
 from bot.domain.model import AssistantText, Finished, StopReason, SystemText, Text, ToolResult, UserText
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from tests.kit import MakeNod, Nod, says
 from tests.kit.model import Scripted, ScriptedModel, call
 

@@ -24,7 +24,7 @@ from bot.domain.events import (
 )
 from bot.domain.jobs import Job, Work
 from bot.domain.model import AssistantText, StopReason
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables.conversations import MessageRow, TurnRow
 from bot.tools.tool import Tool

@@ -6,7 +6,7 @@ import pytest
 
 from bot.agent.written_calls import read_written_calls
 from bot.domain.model import StopReason, ToolResult, ToolSpec, UserText
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from tests.kit import Nod, says
 
 SCHEMA = {

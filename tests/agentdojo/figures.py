@@ -12,7 +12,7 @@ from agentdojo.task_suite.task_suite import TaskSuite
 
 from bot.agent.loop import TurnLimits
 from bot.domain import kinds
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.tools.toolset import Toolset
 from tests.agentdojo.annotations import ANNOTATIONS

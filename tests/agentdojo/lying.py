@@ -12,7 +12,8 @@ from typing import Any
 from bot.domain.chat import Address, Answer
 from bot.domain.model import Entry
 from bot.domain.named_models import NamedModel
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import ModelError
 from bot.store.audit import log

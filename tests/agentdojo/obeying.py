@@ -17,7 +17,8 @@ from agentdojo.task_suite.task_suite import TaskSuite
 from bot.domain.call_text import format_call
 from bot.domain.cards import Card
 from bot.domain.chat import Address
-from bot.domain.proposals import Proposal, canonical
+from bot.domain.digests import canonical
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import proposals

@@ -18,7 +18,8 @@ from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store import proposals
 from bot.store.audit import log, verification

@@ -9,8 +9,9 @@ from bot.domain.chat import Address
 from bot.domain.connections import Connection
 from bot.domain.hooks import Hooks
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State
-from bot.domain.rules import Mode
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Mode
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, FakeClock, call, cores

@@ -9,7 +9,7 @@ from bot.approvals import agent_questions
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
 from bot.domain.people import Membership
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store import people

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.chat import Address, Answer
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import QUESTIONS_PER_HOUR

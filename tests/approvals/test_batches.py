@@ -9,7 +9,8 @@ from bot.channels.card_text import card_text
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.store.audit import log

@@ -9,8 +9,9 @@ import pytest
 
 from bot.domain.chat import Answer
 from bot.domain.policy import Policy
-from bot.domain.proposals import PreviewField, State
-from bot.domain.rules import Rulebook
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.rulebook import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.times import format_moment, format_relative, parse_datetime, parse_moment
 from bot.domain.verbs import Verb

@@ -10,7 +10,9 @@ from bot.domain.events import ToolStarted
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, Proposal, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.errors import PermanentRefusal, ToolError

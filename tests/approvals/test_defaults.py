@@ -8,7 +8,9 @@ import pytest
 from pydantic import Field
 
 from bot.domain.chat import Address, Answer, Request
-from bot.domain.proposals import Proposal, State, digest
+from bot.domain.digests import digest
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import KeyTaken

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from bot.domain.chat import Address
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import log
 from tests.kit import ADA, ANA, BEN, MakeNod, Nod, call, held, until

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.chat import Address, Answer, Reply
+from bot.domain.digests import canonical
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State, canonical
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Likeness, list_grant_scopes
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call

@@ -9,7 +9,8 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import grants
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.tables.rules import GrantRow

@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.chat import Answer
 from bot.domain.people import Actor, Membership, UserGroup
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store.rules import GROUP_VALID_FOR

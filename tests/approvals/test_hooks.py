@@ -15,7 +15,8 @@ from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Answer, ChatMoved
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import posted_cards

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bot.domain.chat import Answer
-from bot.domain.proposals import PreviewField, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.tools.call import Arguments, CallContext, InverseCall, Ran, ToolOutput
 from bot.tools.decorator import tool

@@ -4,7 +4,7 @@ import pytest
 
 from bot.domain.audit import Act
 from bot.domain.chat import Address, Answer, ChatMoved
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.features.memory import rows as facts

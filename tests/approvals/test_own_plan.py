@@ -8,7 +8,8 @@ from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import log
 from tests.kit import BEN, FakeClock, MakeNod, Nod, call, says

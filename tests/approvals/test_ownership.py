@@ -13,9 +13,10 @@ from bot.domain.call_text import format_call
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.connections import Connection, Identity
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN
-from bot.domain.rules import Mode
+from bot.domain.rule_values import Mode
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import log

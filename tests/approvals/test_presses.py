@@ -8,7 +8,8 @@ from sqlalchemy import event
 
 from bot.domain.audit import Act
 from bot.domain.chat import Answer, Press
-from bot.domain.proposals import Cause, PreviewField, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.audit import log

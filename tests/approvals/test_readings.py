@@ -10,7 +10,8 @@ from bot.domain.chat import Address, Answer
 from bot.domain.connections import Connection
 from bot.domain.model import UserText
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, FakeClock, Hold, call, cores, says
 from tests.kit.accounts import ConnectedNod

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from bot.approvals import lifecycle
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store import rules
 from bot.store.audit import log, verification

@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.toolset import FixedToolset

@@ -14,7 +14,8 @@ from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Request
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, call, cores, says

@@ -10,7 +10,7 @@ from bot.channels.slack.blocks import footer
 from bot.channels.telegram.text import TelegramTextBuilder
 from bot.domain.chat import Address, Answer
 from bot.domain.policy import Policy
-from bot.domain.rules import Rulebook
+from bot.domain.rulebook import Rulebook
 from tests.kit import ADA, FakeClock, MakeNod, Nod, RecordingChannel, call
 
 WALL = Address("wall", "wall")

@@ -15,8 +15,10 @@ from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer, Request
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, Proposal, State
-from bot.domain.rules import Mode
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ToolError

@@ -14,7 +14,9 @@ from bot.domain.chat import Answer, Request
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, Proposal, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import ToolError, ToolTimedOut
 from bot.features.issues import rows as issues

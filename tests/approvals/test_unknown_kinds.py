@@ -10,7 +10,8 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.chat import Answer
-from bot.domain.proposals import Cause, Proposal, ProposalKind, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, ProposalKind
 from bot.domain.verbs import Verb
 from bot.store import posted_cards, transitions
 from bot.store.audit import verification

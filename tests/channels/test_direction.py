@@ -8,7 +8,7 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.cards import Card
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.text_direction import FIRST_STRONG_ISOLATE, POP_ISOLATE
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.discord_rules import check_message

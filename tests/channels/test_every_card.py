@@ -14,7 +14,7 @@ from bot.domain.buttons import make_button
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card
-from bot.domain.proposals import Level, Risk
+from bot.domain.risks import Level, Risk
 from bot.domain.verbs import Confirmation, Needs, Verb
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.decorator import tool

@@ -17,7 +17,7 @@ from bot.cli import shared as terminal
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.text import make_visible
 from bot.tools.decorator import tool
 from tests.domain.test_cards import make_proposal

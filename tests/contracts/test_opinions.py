@@ -9,8 +9,10 @@ import pytest
 from sqlmodel import Session
 
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Opinion, OpinionEffect, Rule, Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Opinion, OpinionEffect, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.verbs import Verb
 from bot.store import proposals, rules
 from bot.testing.contract import cards, note

@@ -11,7 +11,7 @@ import pytest
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.value_text import label_of
 from bot.domain.verbs import BUTTONS, Verb

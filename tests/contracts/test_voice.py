@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session, select
 
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.store import proposals
 from bot.store.outputs import OutputRow
 from bot.testing.contract import note

@@ -9,10 +9,14 @@ import pytest
 from bot.domain import kinds
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import find_accounts_on_card, render_card
+from bot.domain.deciders import Deciders
 from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Proposal, Risk, State, Tone, Vote
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State, Tone
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.redaction import HIDDEN
+from bot.domain.risks import Level, Risk
 from bot.domain.verbs import Verb
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

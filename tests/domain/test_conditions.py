@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.conditions import MAX_CONDITION_CHARS, Condition, ConditionError
+from bot.domain.conditions import Condition
+from bot.domain.conditions.parser import MAX_CONDITION_CHARS, ConditionError
 
 TRANSFER = {
     "properties": {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bot.domain.conditions import Condition, ConditionError
+from bot.domain.conditions import Condition
+from bot.domain.conditions.parser import ConditionError
 from bot.domain.connections import Identity
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "number"}, "connection": {"type": "string"}}}

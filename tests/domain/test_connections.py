@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from bot.domain.connections import Connection, Identity, encodings_of
-from bot.domain.proposals import digest
+from bot.domain.digests import digest
 
 OCTOCAT = Connection(
     "c1", "github", Identity.PERSON, "slack:T1/U7", "Ana", "octocat", "https://github.example", "583231",

@@ -8,7 +8,7 @@ from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
 from bot.domain.outbound_addresses import find_addresses, find_allowed_addresses, judge_addresses
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, Risk
+from bot.domain.risks import Level, Risk
 from bot.domain.text import host_of
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

@@ -7,24 +7,19 @@ from typing import Any
 import pytest
 
 from bot.domain import kinds
+from bot.domain.call_facts import CallFacts, Place
+from bot.domain.chat import same_chat
 from bot.domain.conditions import Condition
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor, Membership, Person, Role
 from bot.domain.plans import Approver
-from bot.domain.policy import Judgement, Policy, make_terms, same_chat
-from bot.domain.proposals import Deciders, Level, ProposalKind, Risk
-from bot.domain.rules import (
-    CallFacts,
-    Escalation,
-    GivenRole,
-    Limits,
-    Mode,
-    Place,
-    Quorum,
-    Rule,
-    Rulebook,
-    RuleValue,
-    Subject,
-)
+from bot.domain.policy import Policy
+from bot.domain.proposals import ProposalKind
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Escalation, GivenRole, Mode, Quorum, RuleValue, Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import Limits, Rule
+from bot.domain.verdicts import Judgement, make_terms
 from tests.domain.test_cards import make_proposal
 
 RISKS = {level: Risk(level, "") for level in Level}

@@ -2,8 +2,9 @@
 
 import pytest
 
-from bot.domain.conditions import Condition, ConditionError
-from bot.domain.proposals import Level
+from bot.domain.conditions import Condition
+from bot.domain.conditions.parser import ConditionError
+from bot.domain.risks import Level
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "number"}, "risk": {"type": "string"}}}
 

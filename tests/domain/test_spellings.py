@@ -12,12 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.conditions import Condition
 from bot.domain.people import Person
-from bot.domain.policy import Judgement, Policy
-from bot.domain.proposals import Level, Risk
-from bot.domain.rules import EVERYWHERE, CallFacts, Limits, Mode, Place, Rule, Rulebook, Subject
-from bot.domain.spellings import REFERENT_KEYWORD, Referent
+from bot.domain.policy import Policy
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import EVERYWHERE, Limits, Rule
+from bot.domain.spellings import REFERENT_KEYWORD
+from bot.domain.spellings.terms import Referent
+from bot.domain.verdicts import Judgement
 
 NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 NOTHING: Mapping[str, Any] = {}

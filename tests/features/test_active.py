@@ -10,7 +10,8 @@ from bot.core import policies_of
 from bot.domain.agents import AGENT_BEGINNING
 from bot.domain.doctor_findings import Finding, Health
 from bot.domain.people import Actor
-from bot.domain.rules import EVERYWHERE, Attention, Mode, Opinion, Quorum, Rule, Subject
+from bot.domain.rule_values import Attention, Mode, Opinion, Quorum, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.store import rules, tokens
 from bot.store.tokens import AgentTerms
 from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve, Served

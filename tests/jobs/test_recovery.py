@@ -12,7 +12,7 @@ from bot.approvals import lifecycle
 from bot.domain.chat import Answer
 from bot.domain.jobs import Job, Process, Work
 from bot.domain.model import Entry, ToolCall, ToolResult
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.verbs import Verb
 from bot.store import processes
 from tests.kit import FakeClock, Hold, MakeNod, Nod, Scripted, call, says, until

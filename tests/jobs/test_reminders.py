@@ -7,7 +7,7 @@ from sqlalchemy import delete, update
 from sqlmodel import col, select
 
 from bot.domain.chat import Answer
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.store import posted_cards
 from bot.store.audit import log, verification

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import Bounds
 from bot.jobs.dispatcher import EmbeddedDispatcher, Slots, SlotTicket

@@ -9,8 +9,9 @@ from sqlmodel import Session
 from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks, Notifier
 from bot.domain.people import Actor, UserGroup
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import Subject, format_value, read_value
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Subject, format_value, read_value
 from bot.domain.steps import TimedStep
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError

@@ -35,7 +35,8 @@ from bot.domain.events import (
 )
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.settings import Settings

@@ -35,7 +35,8 @@ from bot.domain.named_models import NamedModel
 from bot.domain.people import NO_NAMES, Actor
 from bot.domain.policy import Policy
 from bot.domain.prices import Prices
-from bot.domain.proposals import TRANSITIONS, Proposal, State
+from bot.domain.proposal_states import TRANSITIONS, State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import Bounds

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bot.domain.proposals import PreviewField, Proposal
+from bot.domain.preview import PreviewField
+from bot.domain.proposals import Proposal
 from bot.errors import ToolError
 from bot.testing.control import Hold
 from bot.tools.call import CallContext, ToolOutput

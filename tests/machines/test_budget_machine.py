@@ -20,7 +20,8 @@ from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.prices import Price, Prices
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.rules import covers
 from bot.domain.verbs import Verb
 from bot.store.audit import verification

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.features.memory.test_memory import Remembering

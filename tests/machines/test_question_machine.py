@@ -18,7 +18,8 @@ from bot.domain.chat import Address, Answer
 from bot.domain.model import ToolResult
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call

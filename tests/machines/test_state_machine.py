@@ -24,11 +24,14 @@ from bot.approvals.lookup.context import read_context
 from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
+from bot.domain.digests import digest
 from bot.domain.outcomes import for_model
 from bot.domain.people import NOD
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State, digest
-from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.features.schedules import rows as schedules

@@ -15,9 +15,11 @@ from bot.approvals.incoming import StoredLine
 from bot.approvals.press_values import PressOutcome
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage
+from bot.domain.digests import digest
 from bot.domain.events import Ending
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State, digest
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import Bounds
 from bot.store import proposals, transitions, turns

@@ -9,9 +9,10 @@ from bot.approvals import decide, lifecycle
 from bot.approvals.press_values import Contents, Prepared, PressOutcome
 from bot.domain.chat import Answer
 from bot.domain.jobs import Work
-from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Cause, State
+from bot.domain.policy import Policy
+from bot.domain.proposal_states import Cause, State
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.store import turns
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA

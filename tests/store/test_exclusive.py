@@ -10,8 +10,10 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.approvals.grants import GrantTerms
 from bot.domain.chat import Address
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Likeness, Scope
 from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns

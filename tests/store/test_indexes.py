@@ -14,8 +14,10 @@ from bot.approvals.lookup import rule_simulation
 from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Parts
 from bot.domain.people import SHELL
-from bot.domain.proposals import PageCursor, State
-from bot.domain.rules import Mode, Rule, Subject
+from bot.domain.proposal_lists import PageCursor
+from bot.domain.proposal_states import State
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
 from bot.store import (

@@ -8,7 +8,7 @@ import pytest
 from bot.approvals import lifecycle
 from bot.domain.conversations import Turn, Usage
 from bot.domain.jobs import Process
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import TakenOver
 from bot.store import processes, transitions, turns
 from bot.store.database import Database

@@ -13,18 +13,11 @@ from sqlmodel import Session
 
 from bot.domain import kinds
 from bot.domain.chat import Address
-from bot.domain.proposals import (
-    TRANSITIONS,
-    Cause,
-    Deciders,
-    Edited,
-    Level,
-    PreviewField,
-    Proposal,
-    Risk,
-    State,
-    Vote,
-)
+from bot.domain.deciders import Deciders
+from bot.domain.preview import Edited, PreviewField
+from bot.domain.proposal_states import TRANSITIONS, Cause, State
+from bot.domain.proposals import Proposal, Vote
+from bot.domain.risks import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.store import proposals, transitions
 from bot.store.audit.log import Author

@@ -11,9 +11,13 @@ from sqlmodel import Session
 from bot.approvals import decide, lifecycle
 from bot.approvals.press_values import Contents, Prepared
 from bot.domain.chat import Press
-from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, digest
+from bot.domain.deciders import Deciders
+from bot.domain.digests import digest
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.store import transitions
 from bot.store.audit import verification
 from bot.store.audit.log import Author

@@ -13,7 +13,8 @@ from sqlmodel import Session
 from bot.app import App, build
 from bot.domain.chat import Address, Message, Press
 from bot.domain.people import LOCAL, Actor
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import migrations, proposals

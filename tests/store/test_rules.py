@@ -6,8 +6,9 @@ from threading import Event
 import pytest
 from sqlmodel import Session
 
-from bot.domain.policy import Mode, Policy
-from bot.domain.rules import EVERYWHERE, Rule, Subject
+from bot.domain.policy import Policy
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.store import rules
 from bot.store.database import Database
 from bot.store.rules import Policies

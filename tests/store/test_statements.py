@@ -10,7 +10,7 @@ from sqlalchemy import Connection, event
 
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.chat import Address
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store.database import Database

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlmodel import Session
 
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import SettingsError
 from bot.store import migrations, proposals
 from bot.store.audit import log, verification

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Parts, UsageRow
 from bot.store import counts, tokens
 from bot.store.audit import verification
-from bot.store.audit.verification import AuditFilter
 from bot.store.database import Database
 from bot.store.turns import is_under_way
 from tests.kit import ANA, FakeClock

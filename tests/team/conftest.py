@@ -8,7 +8,8 @@ import pytest
 
 from bot.domain import kinds
 from bot.domain.model import Entry, SystemText, ToolCall
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams
 from tests.kit import ADA, ROOM, FakeClock, Nod, Scripted, call, cores, says

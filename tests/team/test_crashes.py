@@ -4,7 +4,7 @@ import pytest
 
 from bot.domain import kinds
 from bot.domain.model import Entry, ToolResult, UserText
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.teams import TeammateState
 from bot.domain.verbs import Verb
 from tests.kit import Scripted, call, says

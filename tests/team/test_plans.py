@@ -9,7 +9,7 @@ from sqlmodel import Session, select
 from bot.domain import kinds
 from bot.domain.chat import Answer, Request
 from bot.domain.plans import MAX_SUBMITTED_PLANS
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.teams import TeammateState
 from bot.domain.verbs import Verb
 from bot.store.tables.proposals import ProposalRow

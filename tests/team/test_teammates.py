@@ -8,7 +8,7 @@ from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.teams import TeamLimits, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ModelError

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bot.domain.proposals import PreviewField, Risk
+from bot.domain.preview import PreviewField
+from bot.domain.risks import Risk
 from bot.tools.call import CallContext
 from bot.tools.tool import Tool
 from bot.tools.toolset import FixedToolset

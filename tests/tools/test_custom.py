@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.proposals import Level, PreviewField, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
 from bot.domain.redaction import HIDDEN
+from bot.domain.risks import Level
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.plugins import TOOLS, list_unnamed

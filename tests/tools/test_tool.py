@@ -13,7 +13,8 @@ from sqlmodel import Session
 from structlog.testing import capture_logs
 
 from bot.approvals.drafts import summary_of
-from bot.domain.proposals import Level, PreviewField
+from bot.domain.preview import PreviewField
+from bot.domain.risks import Level
 from bot.errors import BadArguments, UnknownTool
 from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.custom import OwnTools, Source

@@ -8,8 +8,7 @@ from urllib.parse import urljoin
 import pytest
 
 from bot.tools.decorator import tool
-from bot.tools.registry import ToolSource
-from bot.tools.toolset import Toolset
+from bot.tools.toolset import Toolset, ToolSource
 from tests.web.conftest import Serve
 from tests.web.scripted import ScriptedModel, ask
 

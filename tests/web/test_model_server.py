@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.store import outputs
 from bot.tools.call import ToolOutput
 from bot.tools.decorator import tool

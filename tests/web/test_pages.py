@@ -8,8 +8,8 @@ from sqlalchemy import event
 from sqlmodel import Session
 
 from bot.app import App
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor
-from bot.domain.proposals import Deciders
 from bot.store import transitions
 from bot.store.audit.log import Author
 from bot.store.tables.conversations import ConversationRow, MessageRow

@@ -24,13 +24,15 @@ from bot.approvals.commands.subcommands import (
 from bot.approvals.commands.values import names_in, parse_account
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
+from bot.domain.batches import describe_others, group_by_card
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, find_accounts_in, name_of_place, with_names
-from bot.domain.proposals import Proposal, State, describe_others, group_by_card
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Subject, format_value, read_value
+from bot.domain.rule_values import Subject, format_value, read_value
 from bot.domain.text import SHORT_ID_CHARS
 from bot.domain.times import format_expiry, format_relative
 from bot.domain.verbs import COMMANDS, Button, Verb

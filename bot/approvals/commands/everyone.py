@@ -16,7 +16,8 @@ from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.approvals.lookup.people import list_absences
 from bot.domain.audit import Act
 from bot.domain.chat import Command
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.domain.text import SHORT_ID_CHARS

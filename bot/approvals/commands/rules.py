@@ -47,27 +47,19 @@ from bot.approvals.gate import raise_risk_by_addresses
 from bot.approvals.lookup import active, rule_simulation
 from bot.domain.audit import AuditFilter
 from bot.domain.budgets import Per, parse_amount
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
-from bot.domain.policy import Judgement, Policy, explain
-from bot.domain.proposals import Level, Risk
+from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN, redact_arguments
-from bot.domain.rules import (
-    ANY_TOOL,
-    EVERYWHERE,
-    EVERYWHERE_WORD,
-    CallFacts,
-    GivenRole,
-    Mode,
-    Place,
-    Rule,
-    Subject,
-    covers,
-)
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import EVERYWHERE_WORD, GivenRole, Mode, Subject
+from bot.domain.rules import ANY_TOOL, EVERYWHERE, Rule, covers
 from bot.domain.steps import REMINDER, is_place
 from bot.domain.text import name_some
 from bot.domain.times import UNIT_SECONDS, explain_repeated, format_in_zone, format_length, format_relative
+from bot.domain.verdicts import Judgement, explain
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification

@@ -18,30 +18,28 @@ from typing import Any, NamedTuple
 from bot.approvals.commands.subcommands import QUOTES, CommandError, first_word, remove_quotes
 from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
-from bot.domain.conditions import Condition, ConditionError
+from bot.domain.conditions import Condition
+from bot.domain.conditions.parser import ConditionError
 from bot.domain.connections import Identity
 from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
-from bot.domain.proposals import Level, PageCursor
-from bot.domain.rules import (
-    ANY_TOOL,
+from bot.domain.proposal_lists import PageCursor
+from bot.domain.risks import Level
+from bot.domain.rule_values import (
     BY_RISK,
-    EVERYWHERE,
     FOR_PERSON_OR_PLACE,
-    MAX_INSTRUCTIONS_CHARS,
     Attention,
     DailyDigest,
     Escalation,
     Hours,
-    Limits,
     Mode,
     Opinion,
     OpinionEffect,
     Quorum,
-    Rule,
     RuleValue,
     Subject,
 )
+from bot.domain.rules import ANY_TOOL, EVERYWHERE, MAX_INSTRUCTIONS_CHARS, Limits, Rule
 from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import list_channel_names

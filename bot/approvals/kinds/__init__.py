@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from bot.approvals.kinds.plans import PLANNING
 from bot.approvals.kinds.procedure import USUAL, Procedure
 from bot.approvals.kinds.questions import ASKING
-from bot.domain.kinds import PLAN, QUESTION
+from bot.domain.kinds.plans import PLAN
+from bot.domain.kinds.questions import QUESTION
 from bot.domain.proposals import ProposalKind
 
 _PROCEDURES: Mapping[ProposalKind, Procedure] = {PLAN: PLANNING, QUESTION: ASKING}

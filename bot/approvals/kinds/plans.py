@@ -13,7 +13,7 @@ from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.team.plans import open_plan
 from bot.approvals.tool_visibility import describe_plan, with_exact_calls
 from bot.domain.conversations import Transcript
-from bot.domain.proposals import Deciders
+from bot.domain.deciders import Deciders
 from bot.tools.call import Arguments
 
 

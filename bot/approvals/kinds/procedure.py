@@ -13,8 +13,10 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain.conversations import Transcript
+from bot.domain.deciders import Deciders
 from bot.domain.jobs import Job
-from bot.domain.proposals import Deciders, PreviewField, Proposal
+from bot.domain.preview import PreviewField
+from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
 from bot.store.rules import Policies
 from bot.tools.call import Arguments

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from bot.approvals import agent_questions
 from bot.approvals.kinds.procedure import Procedure
 from bot.domain.conversations import Transcript
-from bot.domain.proposals import Deciders
+from bot.domain.deciders import Deciders
 from bot.tools.call import Arguments
 
 

@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from bot.domain.active import ActiveLine, ActivePart
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Subject
+from bot.domain.rule_values import Subject
 from bot.domain.times import format_in_zone
 from bot.store import people, rules
 from bot.store.hooks import hooks_of

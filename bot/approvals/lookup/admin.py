@@ -26,7 +26,9 @@ from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.progress import Progress, ignore
 from bot.domain.redaction import redact_text
-from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
+from bot.domain.rule_values import GivenRole, Subject
+from bot.domain.rulebook import Pause
+from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant
 from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification

@@ -15,7 +15,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Transcript, TurnEnd
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import PageCursor
+from bot.domain.proposal_lists import PageCursor
 from bot.domain.teams import TeamStatus
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.database import Database

@@ -16,7 +16,7 @@ from bot.approvals.accounts import sign_in_links
 from bot.domain.chat import Clock
 from bot.domain.people import Absence, Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.rules import GivenRole
+from bot.domain.rule_values import GivenRole
 from bot.store import people, rules
 from bot.store.database import Database
 from bot.store.people import Linked

@@ -21,7 +21,9 @@ from bot.domain.cards import Card
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import PageCursor, Proposal, ProposalFilter, Sibling, State
+from bot.domain.proposal_lists import PageCursor, ProposalFilter
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal, Sibling
 from bot.store import (
     agent_calls,
     conversations,

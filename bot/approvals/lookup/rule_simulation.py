@@ -16,14 +16,19 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Level, PageCursor, Risk, State
+from bot.domain.policy import Policy
+from bot.domain.proposal_lists import PageCursor
+from bot.domain.proposal_states import State
 from bot.domain.redaction import redact_text
-from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
+from bot.domain.risks import Level, Risk
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import Rule, covers
 from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.domain.times import format_in_zone
+from bot.domain.verdicts import Judgement, Verdict
 from bot.store import past_proposals, people, proposals
 from bot.store.rules import Policies
 

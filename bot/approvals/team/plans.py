@@ -21,7 +21,8 @@ from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver, Plan, find_current_plan
-from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.teams import Teammate, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ToolError

@@ -20,7 +20,8 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import Actor
 from bot.domain.plans import MAX_SUBMITTED_PLANS
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.teams import CHANNEL, OVER, TeamLimits, Teammate, TeammateState, make_teammate_name
 from bot.domain.text import one_line, storable
 from bot.errors import ToolError

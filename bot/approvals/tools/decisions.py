@@ -14,8 +14,10 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.domain import kinds
+from bot.domain.batches import group_by_card
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State, group_by_card
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies

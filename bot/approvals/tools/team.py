@@ -17,7 +17,8 @@ from bot.approvals.team import plans, teammates
 from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.plans import Plan, list_plan_fields
-from bot.domain.proposals import Level, PreviewField, Risk
+from bot.domain.preview import PreviewField
+from bot.domain.risks import Level, Risk
 from bot.domain.teams import TeamLimits, Teammate, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ToolError

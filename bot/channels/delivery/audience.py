@@ -29,8 +29,10 @@ from bot.domain.conversations import Conversation
 from bot.domain.hooks import WatchDelivery
 from bot.domain.people import Actor, Person, Role, is_group
 from bot.domain.policy import Policy
-from bot.domain.proposals import Level, Proposal, State
-from bot.domain.rules import Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
+from bot.domain.rule_values import Subject
 from bot.store import conversations, people, posted_cards, proposals
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies

@@ -31,12 +31,12 @@ from bot.channels.delivery.pauses import Pauses
 from bot.domain.batches import batch_card
 from bot.domain.card_rendering import place_card
 from bot.domain.cards import Card, OriginChat
-from bot.domain.chat import Address, Clock
+from bot.domain.chat import Address, Clock, same_chat
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Names, find_name, is_group, name_of_channel
-from bot.domain.policy import same_chat
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier

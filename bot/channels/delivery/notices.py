@@ -26,7 +26,8 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion
 from bot.domain.outcomes import bound_text
 from bot.domain.people import Actor, name_of_place
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.text import escape_markdown
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, questions

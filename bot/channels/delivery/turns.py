@@ -48,7 +48,8 @@ from bot.domain.hooks import WatchDelivery
 from bot.domain.jobs import Job, Work
 from bot.domain.people import AGENTS, SHELL
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rule_values import Subject
+from bot.domain.rulebook import Rulebook
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import messages
 from bot.store.database import Database

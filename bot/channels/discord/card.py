@@ -28,7 +28,7 @@ from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
 from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer
-from bot.domain.proposals import Tone
+from bot.domain.proposal_states import Tone
 from bot.domain.verbs import (
     CHOOSE_LABEL,
     CONTEXT_LABEL,

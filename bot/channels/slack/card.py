@@ -25,7 +25,7 @@ from bot.channels.slack.places import find_linkable_channel, is_id, mention_of, 
 from bot.domain.cards import Card
 from bot.domain.files import MAX_SHOWN_UTF16_UNITS
 from bot.domain.people import Actor
-from bot.domain.proposals import Tone
+from bot.domain.proposal_states import Tone
 
 # the most units of a part of a card; a longer part is cut
 _LONG_TITLE_UNITS = 600  # a title that does not fit a header

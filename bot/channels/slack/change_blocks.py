@@ -12,7 +12,7 @@ from bot.channels.slack.blocks import BLANK, RichLine, TextRun, cut_for_display
 from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.plans import PlanLine
-from bot.domain.proposals import REMOVED, PreviewField
+from bot.domain.preview import REMOVED, PreviewField
 
 INLINE_UNITS = 120  # a longer value has lines of its own
 _MAX_FIELDS = 20

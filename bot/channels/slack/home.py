@@ -33,7 +33,7 @@ from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.domain.hooks import CommandOffer
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.domain.verbs import CHOOSE_LABEL, ROWS_LABEL, Verb
 from bot.errors import ChannelError
 from bot.store.database import Database

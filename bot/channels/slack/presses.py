@@ -40,7 +40,7 @@ from bot.domain.chat import (
     read_choice,
 )
 from bot.domain.people import Actor
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.domain.verbs import BUTTONS, Needs, Verb
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger

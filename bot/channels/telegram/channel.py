@@ -64,7 +64,7 @@ from bot.domain.chat import Address, Clock, Inbox, LinkButton
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup, is_group
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.settings import Settings

@@ -9,7 +9,7 @@ tools; ``hints.py`` says what to write in place of what does not parse. Other mo
 
 A condition answers True or False, or None where the answer is unknown: a field is missing or of another
 kind, the condition does not fit the tool, or spellings of one path, address or name disagree
-(``bot/domain/spellings``). ``bot/domain/rules.py`` says how a rule counts when the answer is None.
+(``bot/domain/spellings``). ``bot/domain/rulebook.py`` says how a rule counts when the answer is None.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from bot.domain.conditions.expressions import (
 )
 from bot.domain.conditions.parser import MAX_CONDITION_CHARS, ConditionError, parse_expression
 from bot.domain.connections import Identity
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.domain.spellings import Answer
 
 __all__ = ("MAX_CONDITION_CHARS", "Condition", "ConditionError")

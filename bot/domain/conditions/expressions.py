@@ -19,8 +19,9 @@ from bot.domain import spellings
 from bot.domain.conditions import schemas
 from bot.domain.conditions.schemas import MAX_DEPTH, NUMBER, Schema
 from bot.domain.connections import Identity
-from bot.domain.proposals import Level
-from bot.domain.spellings import PATHS, Answer, Referent, WantedText
+from bot.domain.risks import Level
+from bot.domain.spellings import PATHS, Answer
+from bot.domain.spellings.terms import Referent, WantedText
 from bot.domain.text import host_of
 
 Value = str | int | float | bool

@@ -34,7 +34,7 @@ from bot.domain.conditions.expressions import (
 from bot.domain.conditions.hints import OPERATORS, hint_at_date, hint_at_operator
 from bot.domain.conditions.schemas import MAX_DEPTH, NUMBER, kind_of
 from bot.domain.connections import Identity
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 
 _Word = TypeVar("_Word", Identity, Level)
 MAX_CONDITION_CHARS = 500

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from bot.domain.outcomes import because
 from bot.domain.plans import Plan
-from bot.domain.proposals import Cause, Proposal, ProposalKind, State, Tone
+from bot.domain.proposal_states import Cause, State, Tone
+from bot.domain.proposals import Proposal, ProposalKind
 from bot.domain.verbs import BUTTONS, Verb
 
 

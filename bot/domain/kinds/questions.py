@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from bot.domain.outcomes import WAITING, because, why_expired
-from bot.domain.proposals import AskerFacts, Cause, Proposal, ProposalKind, State, introduce_asker
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, introduce_asker
 from bot.domain.text import one_line
 from bot.domain.verbs import BUTTONS, CHOICES, Verb
 

@@ -9,7 +9,8 @@ explains the fields of `READING`.
 from dataclasses import replace
 
 from bot.domain.outcomes import WAITING
-from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, State, Tone
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import AskerFacts, Proposal, ProposalKind
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 

@@ -5,7 +5,8 @@ To approve it is to set the rule. *Never suggest this* declines it for good.
 
 from dataclasses import replace
 
-from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, State, Tone
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import AskerFacts, Proposal, ProposalKind
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 

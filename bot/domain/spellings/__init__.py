@@ -4,7 +4,7 @@ A condition of a rule names a thing by a text, such as ``path matches "infra/**"
 argument, perhaps in another spelling, such as ``infra/../INFRA/main.tf``. `compare` answers True where the
 argument is what the rule names, False where it is not, and None where the spellings disagree: then one
 program may take it for the same and another may not. A rule that makes a call stricter counts for None, one
-that makes it looser does not (``bot/domain/rules.py``).
+that makes it looser does not (``bot/domain/rulebook.py``).
 
 A `Referent` is a kind of thing that a text names. There are modules for names, paths, hosts, addresses (URLs)
 and mail. Each compares two texts twice. Two spellings are equal in their *strict form* if the standard says

@@ -15,7 +15,7 @@ from bot.approvals.agents import ALLOW
 from bot.domain import kinds
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.errors import ToolError
 from bot.store import tokens
 from bot.store.database import Database

@@ -9,7 +9,8 @@ from bot.approvals.commands.decide import find_visible
 from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.domain.chat import Address, Command
 from bot.domain.outcomes import describe_too_late
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.store import notices, posted_cards
 
 _HERE_TEXT = "Here is the card."

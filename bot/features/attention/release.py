@@ -15,13 +15,15 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.approvals.lifecycle import request_redraw
 from bot.domain.audit import Act
+from bot.domain.batches import group_by_card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State, group_by_card
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Subject
+from bot.domain.rule_values import Subject
 from bot.domain.text import escape_markdown, one_line, shorten
 from bot.domain.times import format_span
 from bot.features.attention import rows

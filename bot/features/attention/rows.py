@@ -15,7 +15,8 @@ from typing import NamedTuple
 from sqlalchemy import delete, func, or_, select, update
 from sqlmodel import Session, col
 
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.features.attention.tables import HeldRow, ReachedRow
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore

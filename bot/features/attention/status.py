@@ -11,7 +11,7 @@ from sqlmodel import Session
 from bot.approvals.lookup import active
 from bot.domain.active import ActiveLine
 from bot.domain.doctor_findings import Finding, ok, warn
-from bot.domain.rules import Subject
+from bot.domain.rule_values import Subject
 from bot.features.attention import rows
 from bot.features.feature import FeatureParts
 from bot.store.rules import Policies

@@ -19,8 +19,9 @@ from bot.channels.delivery.audience import is_urgent
 from bot.domain.annotations import Annotation, bound_annotations
 from bot.domain.audit import Act
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Subject
 from bot.domain.text import name_some
 from bot.features.attention import rows
 from bot.features.attention.tables import HeldRow

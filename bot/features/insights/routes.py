@@ -18,7 +18,7 @@ from starlette.responses import Response
 from bot.approvals import rights
 from bot.domain.insights import Facet, Insights
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.features.feature import PartsDep
 from bot.features.insights import cost_report, reading_signs
 from bot.features.insights.cost_report import MONTH, OFF_TEXT, format_as_csv

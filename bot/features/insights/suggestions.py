@@ -21,22 +21,21 @@ from bot.approvals.lookup.rule_simulation import Effect, effect_on, is_change, w
 from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.chat import Address, Clock, Request, chat_of
+from bot.domain.deciders import Deciders
+from bot.domain.digests import canonical
 from bot.domain.people import NOD, Actor, Names, Role, name_of_place
-from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import (
-    Deciders,
-    Level,
-    PreviewField,
-    Proposal,
-    ProposalFilter,
-    Risk,
-    State,
-    canonical,
-)
+from bot.domain.policy import Policy
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_lists import ProposalFilter
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.rules import Mode, Rule, Subject, covers
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule, covers
 from bot.domain.times import format_span
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.errors import ToolError
 from bot.features.insights.cost_report import MONTH
 from bot.store import conversations, messages, notices, past_proposals, people, proposals, rules, transitions

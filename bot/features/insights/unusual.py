@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from sqlmodel import Session
 
 from bot.domain.annotations import RECORD_NAME, Annotation
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.unusual_facts import find_unusual
 from bot.store import past_proposals
 

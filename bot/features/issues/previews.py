@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.errors import PermanentRefusal, ToolError
 from bot.features.issues import rows as issues
 from bot.features.issues.fields import FIELDS, format_value, read_fields

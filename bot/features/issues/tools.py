@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sqlmodel import Session
 
 from bot.domain.chat import Clock
-from bot.domain.proposals import PreviewField, old_values
+from bot.domain.preview import PreviewField, old_values
 from bot.errors import ToolError
 from bot.features.issues import rows as issues
 from bot.features.issues.descriptions import (

@@ -22,7 +22,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, SubscriptionsListenRequestParams
 from pydantic import ValidationError
 
-from bot.domain.proposals import canonical
+from bot.domain.digests import canonical
 from bot.domain.text import hash_text
 from bot.features.mcp import calls
 from bot.features.mcp.calls import ApiFailure, Connect

@@ -18,7 +18,7 @@ from bot.domain.audit import Act
 from bot.domain.chat import Clock
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.text import one_line
 from bot.errors import ToolError
 from bot.features.memory import access, rows

@@ -22,7 +22,8 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.model import Entry, SystemText, UserText
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import shorten
 from bot.features.opinion import rows

@@ -24,8 +24,8 @@ from bot.domain.conversations import Usage
 from bot.domain.jobs import Job, Wake, Work
 from bot.domain.model import Finished, Retracted, Text
 from bot.domain.prices import Prices
-from bot.domain.proposals import State
-from bot.domain.rules import OpinionEffect, Subject
+from bot.domain.proposal_states import State
+from bot.domain.rule_values import OpinionEffect, Subject
 from bot.errors import ModelError
 from bot.features.opinion import rows
 from bot.features.opinion.case import Case, read_case

@@ -15,7 +15,8 @@ from bot.approvals import rights
 from bot.domain.conversations import LineRole
 from bot.domain.hooks import MAX_HOLD
 from bot.domain.proposals import Proposal
-from bot.domain.rules import OpinionEffect, Rulebook, Subject
+from bot.domain.rule_values import OpinionEffect, Subject
+from bot.domain.rulebook import Rulebook
 from bot.features.opinion.tables import OpinionRow
 from bot.store.engine import insert_or_ignore
 from bot.store.rules import Policies

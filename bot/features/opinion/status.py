@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bot.approvals.lookup import active
 from bot.domain.active import ActiveLine
 from bot.domain.doctor_findings import Finding, fail, ok
-from bot.domain.rules import Opinion, Subject
+from bot.domain.rule_values import Opinion, Subject
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.store.rules import Policies

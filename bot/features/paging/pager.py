@@ -18,7 +18,8 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address
 from bot.domain.people import Role, name_of_place
-from bot.domain.proposals import Level, Proposal
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level
 from bot.domain.text import escape_markdown, one_line, shorten
 from bot.features.paging import rows
 from bot.features.paging.rows import PageEvent

@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import Update, text, update
 from sqlmodel import Session, col, select
 
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.features.paging.tables import PageRow
 from bot.store import proposals
 from bot.store.engine import insert_or_update

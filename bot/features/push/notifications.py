@@ -20,7 +20,8 @@ from sqlmodel import Session, col, delete, select
 from bot.approvals import rights
 from bot.channels.delivery import audience
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.features.push.rows import is_live
 from bot.features.push.tables import AskedAgainRow, DeviceRow, NotificationRow
 from bot.store import proposals

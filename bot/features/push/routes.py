@@ -16,7 +16,7 @@ from sqlmodel import Session
 
 from bot.approvals.accounts import sign_in_links
 from bot.domain.people import LOCAL, Actor
-from bot.domain.rules import Hours
+from bot.domain.rule_values import Hours
 from bot.domain.text import hash_text, is_blank, one_line
 from bot.errors import SecretLost, ToolError
 from bot.features.feature import PartsDep, RouteParts

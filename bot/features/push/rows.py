@@ -22,7 +22,7 @@ from sqlmodel import Session, col, delete, select
 
 from bot.approvals import rights
 from bot.domain.people import Actor
-from bot.domain.rules import Hours
+from bot.domain.rule_values import Hours
 from bot.domain.text import hash_text
 from bot.errors import NodError, SecretLost
 from bot.features.push.tables import DeviceRow, NotificationRow, QuietRow

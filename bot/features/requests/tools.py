@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from bot.domain import kinds
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.text import as_text
 from bot.tools.call import Arguments, ToolOutput
 from bot.tools.decorator import tool

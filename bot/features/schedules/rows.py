@@ -17,7 +17,7 @@ from sqlalchemy import func, literal_column, text, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor
-from bot.domain.proposals import SETTLED
+from bot.domain.proposal_states import SETTLED
 from bot.features.schedules.schedule import Schedule
 from bot.features.schedules.tables import LIVE, SCHEDULE, ScheduleRow
 from bot.store.audit import admin_changes

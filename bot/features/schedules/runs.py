@@ -17,12 +17,13 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.domain.audit import Act
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, chat_of
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Membership, Role
-from bot.domain.proposals import SETTLED, Level, Risk
-from bot.domain.rules import CallFacts, Place
+from bot.domain.proposal_states import SETTLED
+from bot.domain.risks import Level, Risk
 from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.errors import LostRace, NodError, PermanentRefusal
 from bot.features.schedules import rows

@@ -14,7 +14,8 @@ from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField, Proposal
+from bot.domain.preview import PreviewField
+from bot.domain.proposals import Proposal
 from bot.domain.text import SHORT_ID_CHARS, one_line
 from bot.domain.times import (
     add_length,

@@ -24,10 +24,11 @@ from sqlalchemy import Integer, func, insert, literal_column
 from sqlmodel import Session, SQLModel, col, select
 
 from bot.domain.audit import Act
+from bot.domain.digests import canonical
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
-from bot.domain.proposals import Proposal, canonical
-from bot.domain.rules import Subject
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Subject
 from bot.domain.text import hash_text
 from bot.store.audit import chain, log
 from bot.store.audit.log import Author

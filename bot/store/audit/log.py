@@ -18,9 +18,10 @@ from sqlmodel import Session, col, select
 
 from bot.domain.audit import Deed
 from bot.domain.connections import Connection
+from bot.domain.digests import canonical, digest
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
-from bot.domain.proposals import Proposal, canonical, digest
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.text import storable
 from bot.store.audit import chain

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bot.domain.proposals import PreviewField
-from bot.domain.spellings import Referent
+from bot.domain.preview import PreviewField
+from bot.domain.spellings.terms import Referent
 from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspected, describe_listed
 from bot.tools.call import Arguments

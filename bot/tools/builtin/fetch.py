@@ -21,7 +21,7 @@ from urllib.parse import urldefrag, urljoin
 import httpcore2
 from pydantic import Field
 
-from bot.domain.spellings import Referent
+from bot.domain.spellings.terms import Referent
 from bot.domain.text import host_of
 from bot.errors import ToolError
 from bot.tools.call import Arguments, CallContext

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
+from bot.domain.call_facts import Place
 from bot.domain.chat import Clock
 from bot.domain.connections import Connection, ConnectionAccess, TokenSource, encodings_of
-from bot.domain.rules import Place
 from bot.store import conversations
 from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database

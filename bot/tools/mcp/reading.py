@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from mcp import Client, types
 from pydantic import Field
 
-from bot.domain.proposals import Level, Risk
+from bot.domain.risks import Level, Risk
 from bot.tools.call import Arguments, CallContext, ToolOutput
 from bot.tools.decorator import tool
 from bot.tools.mcp.catalogue import read_pages

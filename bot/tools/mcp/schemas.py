@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bot.domain.digests import canonical
 from bot.domain.forms import defaults_of
-from bot.domain.proposals import canonical
 from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
 

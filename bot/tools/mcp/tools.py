@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 from mcp import types
 
 from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
+from bot.domain.digests import canonical
 from bot.domain.files import File
 from bot.domain.forms import without_defaults
-from bot.domain.proposals import Level, Risk, canonical
+from bot.domain.risks import Level, Risk
 from bot.domain.text import as_text, shorten
 from bot.domain.value_text import summarize_arguments
 from bot.errors import BadArguments, ToolError

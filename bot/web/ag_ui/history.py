@@ -17,7 +17,7 @@ from typing import Any
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
 
 from bot.domain.conversations import Line, LineRole, Transcript
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.redaction import redact_text
 from bot.tools.registry import AvailableTools
 from bot.web.schemas.proposals import ProposalView

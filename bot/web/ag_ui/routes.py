@@ -23,7 +23,7 @@ from bot.approvals.lookup.proposals import VisibleProposal
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.tools.signature import describe_pydantic_error
 from bot.web.ag_ui.history import list_messages, take_newest

@@ -27,8 +27,11 @@ from bot.domain.forms import Shape, fields_of
 from bot.domain.kinds import KINDS
 from bot.domain.outcomes import name_outcome
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Cause, CheckedField, Level, PreviewField, Proposal, State
+from bot.domain.preview import CheckedField, PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.risks import Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.trials import Trial, TriedFile
 from bot.domain.value_text import label_of

@@ -14,7 +14,7 @@ from pydantic import AliasPath, BeforeValidator, Field
 
 from bot.approvals.lookup.rule_simulation import Effect
 from bot.domain.people import Role
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.web.body import format_cursor
 from bot.web.schemas import DoneBody, Time, View
 

@@ -9,7 +9,7 @@ from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
 from tests.kit.people import WALL
 

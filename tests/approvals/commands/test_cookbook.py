@@ -10,7 +10,7 @@ import pytest
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.rules import Mode
+from bot.domain.rule_values import Mode
 from bot.features.issues.tools import make_issue_toolset
 from bot.features.requests.tools import make_request_toolset
 from bot.tools.tool import Tool

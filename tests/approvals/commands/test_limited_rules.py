@@ -8,8 +8,8 @@ import pytest
 
 from bot.domain.chat import Address, Answer
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, State
-from bot.domain.rules import Rulebook
+from bot.domain.proposal_states import Cause, State
+from bot.domain.rulebook import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import verification

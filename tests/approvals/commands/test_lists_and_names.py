@@ -3,8 +3,9 @@
 import pytest
 
 from bot.domain.chat import Answer
-from bot.domain.conditions import Condition, ConditionError
-from bot.domain.proposals import State
+from bot.domain.conditions import Condition
+from bot.domain.conditions.parser import ConditionError
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.tools.decorator import tool
 from bot.tools.toolset import FixedToolset

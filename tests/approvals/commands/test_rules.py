@@ -9,22 +9,16 @@ from sqlmodel import Session
 
 from bot.approvals.team.plans import LEAD
 from bot.channels.base import Overview
+from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, Answer
 from bot.domain.people import LOCAL, Actor, Person, with_names
 from bot.domain.policy import Policy
-from bot.domain.proposals import Level, Proposal, Risk, State
-from bot.domain.rules import (
-    EVERYWHERE,
-    CallFacts,
-    Escalation,
-    Place,
-    Quorum,
-    Rule,
-    Rulebook,
-    RuleValue,
-    Subject,
-    covers,
-)
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Escalation, Quorum, RuleValue, Subject
+from bot.domain.rulebook import Rulebook
+from bot.domain.rules import EVERYWHERE, Rule, covers
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.times import format_length
 from bot.domain.verbs import Verb

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bot.domain.chat import Address
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call, says
 

@@ -10,7 +10,7 @@ from bot.approvals.tools import outputs as output_tool
 from bot.approvals.tools.outputs import output_tools
 from bot.domain.files import File
 from bot.domain.outcomes import MAX_RESULT, find_full_text, shorten_result
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import outputs
 from tests.tools.calls import Hands

@@ -14,7 +14,7 @@ from bot.domain.chat import Address, Answer
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, State
+from bot.domain.proposal_states import Cause, State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, ToolError
 from bot.store import posted_cards

@@ -19,7 +19,8 @@ from bot.domain.files import (
     prepare_for_people,
     safe_name,
 )
-from bot.domain.proposals import Proposal, State, Tone
+from bot.domain.proposal_states import State, Tone
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs

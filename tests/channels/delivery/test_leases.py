@@ -8,7 +8,7 @@ import pytest
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, LeasedElsewhere
 from bot.store import processes, turns

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import ChannelError, NotDeliverable
 from tests.kit import ADA, ANA, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 

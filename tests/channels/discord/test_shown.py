@@ -17,7 +17,7 @@ from bot.channels.markdown import open_fence
 from bot.domain.cards import Group
 from bot.domain.forms import fields_of
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import ButtonMark, Verb, Way
 from tests.channels.telegram.core import done, make_card

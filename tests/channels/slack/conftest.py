@@ -16,8 +16,12 @@ from bot.domain import kinds
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card, Group
 from bot.domain.chat import Address, Answer, Incoming, Message, Reply
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor
-from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings

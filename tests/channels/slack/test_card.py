@@ -18,10 +18,14 @@ from bot.channels.slack.screens import ModalSubject
 from bot.domain import kinds
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card
+from bot.domain.deciders import Deciders
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
 from bot.domain.plans import list_plan_fields as plan_fields
-from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Risk, State, Vote
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Vote
+from bot.domain.risks import Level, Risk
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, SCHEMA, make_proposal

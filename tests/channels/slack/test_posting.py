@@ -11,7 +11,7 @@ from bot.channels.slack.channel import SlackChannel
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store.database import Database
 from tests.channels.slack.conftest import Running, Silent, settings_for

@@ -10,7 +10,9 @@ import pytest
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, PreviewField, Risk, State
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State
+from bot.domain.risks import Level, Risk
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import Running, make_proposal

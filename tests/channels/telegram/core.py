@@ -12,8 +12,11 @@ from bot.channels.base import Overview
 from bot.domain import kinds
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, Reply
+from bot.domain.deciders import DeciderNames
 from bot.domain.people import Actor
-from bot.domain.proposals import DeciderNames, Level, PreviewField, State, Tone
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State, Tone
+from bot.domain.risks import Level
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database

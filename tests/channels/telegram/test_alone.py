@@ -8,7 +8,7 @@ import pytest
 
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Reply
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.verbs import Verb
 from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
 from tests.channels.telegram.core import ARGUMENTS, PROPOSAL, FakeCore, done, make_card

@@ -11,8 +11,10 @@ from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.card import make_keyboard, render_card, render_everything
 from bot.domain import kinds
 from bot.domain.cards import Group
+from bot.domain.deciders import DeciderNames
 from bot.domain.people import Actor
-from bot.domain.proposals import DeciderNames, PreviewField, State, Tone
+from bot.domain.preview import PreviewField
+from bot.domain.proposal_states import State, Tone
 from bot.domain.verbs import Verb
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.telegram_rules import check_markup, check_text

@@ -15,7 +15,7 @@ from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Command, Message, Press, Reply
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.store import posted_cards, proposals

@@ -11,7 +11,7 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.dialogue import NOT_YOURS_TEXT, Dialogue, DialogueStep
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.forms import fields_of
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.telegram.conftest import ADMIN, ANA

@@ -9,7 +9,7 @@ import pytest
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Reply
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.telegram.conftest import ADMIN, ANA

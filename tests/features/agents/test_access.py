@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.people import Actor
-from bot.domain.rules import Mode, Rule, Subject
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule
 from bot.store import rules, tokens
 from tests.features.agents.kit import PERSON, SETTINGS, agent_of, call, make_agent, press, waiting
 from tests.web.conftest import BEN, CHIEF, Json, Serve, Served

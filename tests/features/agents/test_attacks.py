@@ -11,7 +11,8 @@ import pytest
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
-from bot.domain.rules import Mode, Rule, Subject
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule
 from bot.store import rules, tokens
 from bot.store.tables.agents import AgentCallRow
 from tests.features.agents.kit import PERSON, SETTINGS, call, look, make_agent, press, waiting

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.testing.control import Hold
 from bot.tools.decorator import tool
 from bot.tools.tool import Tool

@@ -11,8 +11,10 @@ import pytest
 from bot.app import build
 from bot.domain.chat import Press
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import Mode, Rule, Subject
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import rules, tokens

@@ -3,7 +3,8 @@
 import pytest
 
 from bot.domain.people import Actor
-from bot.domain.rules import Mode, Quorum, Rule, Subject
+from bot.domain.rule_values import Mode, Quorum, Subject
+from bot.domain.rules import Rule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.store import rules
 from tests.features.agents.kit import SETTINGS, agent_of, call, look, press, waiting

@@ -12,7 +12,8 @@ from bot.approvals.accounts import linking
 from bot.channels.delivery import audience
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor, UserGroup
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.features.attention import rows

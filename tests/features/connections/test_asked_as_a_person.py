@@ -16,7 +16,8 @@ from mcp.types import ElicitRequest, ElicitRequestURLParams, ElicitResult, Input
 
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store import conversations
 from tests.features.agents.kit import call, look

@@ -14,7 +14,8 @@ from bot.app import build
 from bot.domain import kinds
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import proposals

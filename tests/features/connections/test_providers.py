@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from bot.domain.connections import Identity
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import SettingsError
 from bot.features.connections.sign_in.provider_entries import load_providers
 from bot.testing.world import Says

@@ -32,7 +32,8 @@ from bot.domain.chat import Address, BatchDecision, Message, PickedRow, Press, R
 from bot.domain.connections import encodings_of
 from bot.domain.model import Entry, Part, ToolSpec
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.features.connections.sign_in.connecting import LINK_OVER_TEXT, SIGN_IN_OVER_TEXT

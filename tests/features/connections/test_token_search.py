@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import make_url
 
 from bot.domain.connections import encodings_of
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.store.engine import back_up
 from bot.telemetry import logs
 from bot.testing.world import Says

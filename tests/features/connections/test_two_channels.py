@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain import kinds
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.testing.world import Says, eventually
 from tests.features.connections.office import ANA, BEN, Office
 from tests.kit import FakeClock, make_tables

@@ -15,10 +15,14 @@ from bot.domain.chat import Address, Answer
 from bot.domain.conditions import Condition
 from bot.domain.insights import ENDS, Facet, Insights
 from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Level, Proposal, Risk, State
-from bot.domain.rules import EVERYWHERE, Hours, Limits, Mode, Quorum, Rule, RuleValue, Subject
+from bot.domain.policy import Policy
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
+from bot.domain.risks import Level, Risk
+from bot.domain.rule_values import Hours, Mode, Quorum, RuleValue, Subject
+from bot.domain.rules import EVERYWHERE, Limits, Rule
 from bot.domain.verbs import Verb
+from bot.domain.verdicts import Judgement, Verdict
 from bot.features.insights import cost_report as insights
 from bot.store import proposals, rules
 from bot.store.database import Database

@@ -9,7 +9,8 @@ import pytest
 from bot.domain import kinds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
 from bot.store import rules

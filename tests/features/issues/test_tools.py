@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.domain.policy import Policy
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import BadArguments, PermanentRefusal, ToolError
 from bot.features.feature import FeatureParts
 from bot.features.issues import rows as issues

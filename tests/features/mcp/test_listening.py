@@ -15,7 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import Subscription, SubscriptionLost
 
 from bot.domain.people import Actor
-from bot.domain.rules import Mode, Rule, Subject
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import Rule
 from bot.features.mcp.listening import MAX_STREAMS_OF_TOKEN
 from bot.features.mcp.server import run_http_app
 from bot.store import rules

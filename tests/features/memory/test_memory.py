@@ -11,7 +11,8 @@ from sqlmodel import Session, select
 from bot.approvals import rights
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor, Membership
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.features.memory.facts import MAX_FACT_CHARS, MAX_SCOPE_CHARS, check_fact

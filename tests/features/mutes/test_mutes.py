@@ -7,7 +7,8 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.features.mutes import rows
 from bot.store.audit import verification

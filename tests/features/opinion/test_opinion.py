@@ -12,7 +12,8 @@ from bot.domain.chat import Address, Answer, Parts, Request
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.prices import Price, Prices
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ModelError

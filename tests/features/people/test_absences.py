@@ -9,8 +9,8 @@ import pytest
 from bot.domain.chat import Answer
 from bot.domain.people import Actor, Membership
 from bot.domain.policy import Policy
-from bot.domain.proposals import State
-from bot.domain.rules import Rulebook
+from bot.domain.proposal_states import State
+from bot.domain.rulebook import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import proposals

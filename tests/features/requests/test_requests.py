@@ -13,9 +13,10 @@ from bot.domain.conversations import LineRole
 from bot.domain.outcomes import name_outcome
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN
-from bot.domain.rules import Mode
+from bot.domain.rule_values import Mode
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.store import messages

@@ -10,7 +10,8 @@ import pytest
 from bot.domain.chat import Address, Answer
 from bot.domain.conversations import LineRole
 from bot.domain.people import Membership
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable

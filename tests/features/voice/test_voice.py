@@ -12,7 +12,7 @@ from bot.domain.chat import Answer, Parts
 from bot.domain.model import AssistantText
 from bot.domain.outbound_addresses import find_allowed_addresses
 from bot.domain.outcomes import FROM_FILE, MAX_RESULT
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.errors import ModelError
 from bot.features.voice.lengths import measure_seconds
 from bot.features.voice.transcription import MAX_ANSWER_BYTES, MAX_SECONDS

@@ -9,7 +9,8 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.approvals import lifecycle
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store.audit import chain, log, verification
 from bot.store.audit.log import Author, Change

@@ -28,8 +28,9 @@ from bot.approvals.grants import GrantTerms
 from bot.domain.audit import Act
 from bot.domain.chat import Address
 from bot.domain.people import Actor
-from bot.domain.proposals import State
-from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
+from bot.domain.proposal_states import State
+from bot.domain.rule_values import Mode, Subject
+from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError

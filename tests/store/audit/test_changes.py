@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain import progress
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Answer
 from bot.domain.people import Actor
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
-from bot.store.audit.verification import AuditFilter
 from bot.tools.call import CallContext
 from bot.tools.decorator import tool
 from bot.tools.toolset import FixedToolset

@@ -10,13 +10,13 @@ from runpy import run_path
 
 import pytest
 
+from bot.domain.audit import AuditFilter
 from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.audit import admin_changes, chain, verification
-from bot.store.audit.verification import AuditFilter
 from bot.store.database import Database
 from bot.tools.toolset import FixedToolset
 from tests.approvals.test_trials import ledger_tools

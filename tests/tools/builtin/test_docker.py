@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.tools.builtin.docker import docker_tools
 from tests.fakes.docker_daemon import FakeDocker

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.paths import parse_path
 from bot.tools.builtin.files.tools import file_tools, make_folder_key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.proposals import canonical
+from bot.domain.digests import canonical
 from bot.domain.similarity import GrantScope, Scope, list_grant_scopes
 from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.proposals import canonical
+from bot.domain.digests import canonical
 from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, list_grant_scopes
 from bot.tools.builtin.shell.known_commands import COMMANDS, format_table_rows
 from bot.tools.builtin.shell.prefix import read_prefix

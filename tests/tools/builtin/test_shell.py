@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import BadArguments, SettingsError
 from bot.tools.builtin.shell.process import run_process
 from bot.tools.builtin.shell.tools import shell_tools

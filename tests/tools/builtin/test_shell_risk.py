@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.domain.proposals import Level
-from bot.domain.rules import Mode
+from bot.domain.risks import Level
+from bot.domain.rule_values import Mode
 from bot.tools.builtin.shell.harm import program_name
 from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.builtin.shell.script import NotUnderstood, parse_script

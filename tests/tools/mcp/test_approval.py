@@ -5,8 +5,9 @@ import pytest
 from bot.domain.chat import Address
 from bot.domain.model import ToolResult
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Level, State
-from bot.domain.rules import Mode
+from bot.domain.proposal_states import Cause, State
+from bot.domain.risks import Level
+from bot.domain.rule_values import Mode
 from bot.domain.verbs import Verb
 from bot.tools.mcp.config import Trust
 from tests.kit import BEN, call, says

@@ -21,7 +21,8 @@ from bot.approvals.elicitation import PATIENCE
 from bot.approvals.team import teammates
 from bot.domain.chat import Address, Incoming, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposal_states import State
+from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamLimits
 from bot.settings import Settings
 from bot.store import conversations, proposals

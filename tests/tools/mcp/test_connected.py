@@ -10,7 +10,8 @@ import pytest
 from bot.domain.chat import Address
 from bot.domain.connections import Connection, Identity
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store.connections import give_connections

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.domain.events import ToolProgress
-from bot.domain.proposals import State
+from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from tests.kit import call, says
 from tests.tools.mcp.conftest import until

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.proposals import Level, State
+from bot.domain.proposal_states import State
+from bot.domain.risks import Level
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from tests.kit import call

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.domain.proposals import Level
+from bot.domain.risks import Level
 from bot.errors import ToolError
 from bot.tools.mcp.config import Trust
 

@@ -9,8 +9,8 @@ from mcp import types
 from mcp.types import ToolAnnotations as Hints
 
 from bot.domain.files import File
-from bot.domain.proposals import Level
 from bot.domain.redaction import redact
+from bot.domain.risks import Level
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.interface import decline

@@ -22,9 +22,9 @@ from pydantic import Field
 
 from bot.domain.attachments import PICTURES
 from bot.domain.diffs import diff
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.similarity import Beginning
-from bot.domain.spellings import Referent
+from bot.domain.spellings.terms import Referent
 from bot.errors import ToolError
 from bot.tools.builtin.files.descriptors import FolderEntry
 from bot.tools.builtin.files.paths import (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bot.domain.proposals import Level, Risk
+from bot.domain.risks import Level, Risk
 from bot.tools.builtin.shell.harm import find_harm, find_hidden_code, is_device_path, program_name
 from bot.tools.builtin.shell.reads import IsInWorkspace, Syntax, find_objection
 from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, SimpleCommand, parse_script

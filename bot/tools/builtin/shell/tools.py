@@ -18,8 +18,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.domain.proposals import Level, PreviewField
-from bot.domain.rules import Mode
+from bot.domain.preview import PreviewField
+from bot.domain.risks import Level
+from bot.domain.rule_values import Mode
 from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.prefix import read_prefix

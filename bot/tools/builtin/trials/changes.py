@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.domain.proposals import PreviewField
+from bot.domain.preview import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
 from bot.tools.builtin.files.descriptors import FOLDER_FLAGS, READ_FLAGS, kind_of, open_descriptor

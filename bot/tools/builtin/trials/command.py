@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.domain.proposals import PreviewField, old_values
+from bot.domain.preview import PreviewField, old_values
 from bot.domain.text import name_some
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
