@@ -31,7 +31,7 @@ from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.domain.verbs import Verb
-from bot.store import conversations, counts, migrations, proposals, rules
+from bot.store import asked_calls, counts, migrations, proposals, rules
 from bot.store.audit import admin_changes, log, verification
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author, Change
@@ -139,7 +139,7 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         return counts.list_turns(session, newest, under_way)
 
     return {
-        "asked already, after a decline": lambda s: conversations.find_calls_already_asked(s, "long0", at),
+        "asked already, after a decline": lambda s: asked_calls.find_calls_already_asked(s, "long0", at),
         "a page of the audit log": page(),
         "  of a person": page(who=str(PEOPLE[1])),
         "  of a tool": page(tool=TOOLS[1]),

@@ -28,7 +28,7 @@ from bot.domain.people import Role
 from bot.domain.proposals import Proposal
 from bot.domain.rule_values import Subject
 from bot.domain.rulebook import Rulebook
-from bot.store import conversations, messages, notices, transitions, turns
+from bot.store import messages, notices, transcripts, transitions, turns
 from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
@@ -155,7 +155,7 @@ def end_if_nothing_to_answer(session: Session, turn: Turn, now: datetime) -> boo
     """
     turns.lock_turn(session, turn)
     turns.check_owned(session, turn)
-    transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
+    transcript = transcripts.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
         return False
     turns.end_turn(session, turn, Ending.WAITING, now)

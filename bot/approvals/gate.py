@@ -64,7 +64,7 @@ from bot.domain.similarity import Likeness
 from bot.domain.verdicts import Judgement, Verdict
 from bot.domain.work_limits import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.errors import BadArguments, CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
-from bot.store import conversations, messages, people, proposals
+from bot.store import asked_calls, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -209,7 +209,7 @@ class Gate:
         conversation_id = transcript.conversation.id
         policy, person = self.policies.load_with_person(session, transcript.asker)
         answer_room = proposals.load_answer_room(session, self.bounds, conversation_id, person.accounts)
-        open_or_declined = conversations.find_calls_already_asked(session, conversation_id, self.clock())
+        open_or_declined = asked_calls.find_calls_already_asked(session, conversation_id, self.clock())
         return _Rows(policy, person, answer_room, open_or_declined)
 
     async def _consider_each(self, answer: _Answer, calls: Sequence[ToolCall]) -> list[JudgedCall]:

@@ -1,9 +1,8 @@
-"""Conversations as rows: their addresses and owners, and the transcript for the model.
+"""Conversations as rows: their addresses, their owners and their titles.
 
 At one address there is one open conversation at a time; ``/nod new`` ends it, and the next message begins
-another. The lines are in ``bot/store/messages.py``; `load_transcript_of` puts them in the order the model
-reads, with their proposals and files. `find_calls_already_asked` finds the calls about which the agent need
-not ask people again.
+another. The lines are in ``bot/store/messages.py``; ``bot/store/transcripts.py`` puts them in the order the
+model reads.
 
 A conversation may be that of a *teammate*, an agent that the agent of another conversation, its *lead*, has
 started.
@@ -12,43 +11,22 @@ started.
 import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    String,
-    bindparam,
-    delete,
-    exists,
-    func,
-    or_,
-    text,
-    tuple_,
-    union_all,
-    update,
-)
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, tuple_, update
 from sqlmodel import Session, col, select
 
-from bot.domain import kinds
 from bot.domain.call_facts import Place
 from bot.domain.chat import Address, Message, Request
-from bot.domain.conversations import (
-    ANSWERABLE_ROLES,
-    Conversation,
-    Line,
-    LineRole,
-    Transcript,
-)
+from bot.domain.conversations import Conversation, LineRole
 from bot.domain.people import Actor
-from bot.domain.proposal_states import State
 from bot.domain.text import storable
-from bot.store import database, messages, outputs, people
+from bot.store import database, messages, people
 from bot.store import proposals as proposal_store
 from bot.store.engine import insert_new
-from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
+from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import count_changed, is_at_or_below, is_one_of, table_of, value_of
+from bot.store.tables.row import count_changed, is_at_or_below, table_of, value_of
 
 _MAX_TITLE_CHARS = 80
 _CONVERSATION = table_of(ConversationRow)
@@ -123,66 +101,6 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
         _MESSAGE.c.actor.in_(sorted(accounts)),
     )
     return bool(session.execute(select(exists().where(is_there, has_their_message))).scalar())
-
-
-def find_calls_already_asked(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
-    """Return the calls that people of a conversation were asked about already, by digest.
-
-    These are calls that wait or run, and calls that were declined since a person last asked for work. The
-    value is the name of the person who declined; empty for a call that waits or runs. A person asks for work
-    by a message, also to the lead agent of a team, by a schedule's run, by an answer to a question, and by
-    approving a plan.
-    """
-    values = {"conversation_id": conversation_id, "now": now}
-    rows = session.connection().execute(_select_asked_already(), values)
-    return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
-
-
-@cache
-def _select_asked_already() -> Any:
-    """Return the query of `find_calls_already_asked`, built once."""
-    conversation_id = bindparam("conversation_id", type_=String)
-    last_request = _select_last_request(conversation_id)
-    requested_at = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == last_request).scalar_subquery()
-    # only up to now: a process whose clock was ahead may have dated a decision later
-    was_decided_since = (_PROPOSAL.c.decided_at > requested_at) & (_PROPOSAL.c.decided_at <= bindparam("now"))
-    was_proposed_since = _PROPOSAL.c.message_id > func.coalesce(last_request, 0)
-    is_declined = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None)
-    still_counts = (was_proposed_since | was_decided_since) & ~_has_later_press()
-    return select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
-        _PROPOSAL.c.conversation_id == conversation_id,
-        is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | (is_declined & still_counts),
-    )
-
-
-def _select_last_request(conversation_id: Any) -> Any:
-    """Return the subquery for the id of the last line that asks for work.
-
-    The line is in this conversation or, if that is a teammate's, in the lead agent's.
-    """
-    lead_id = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == conversation_id).scalar_subquery()
-    begins_scheduled_run = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)
-    asks_for_work = (_MESSAGE.c.role == LineRole.USER) | begins_scheduled_run
-    last_line = select(func.max(_MESSAGE.c.id).label("id")).where(asks_for_work)
-    # a query for each conversation: for both together, PostgreSQL reads the messages of all conversations
-    last_here = last_line.where(_MESSAGE.c.conversation_id == conversation_id)
-    last_of_lead = last_line.where(_MESSAGE.c.conversation_id == lead_id)
-    return select(func.max(union_all(last_here, last_of_lead).subquery().c.id)).scalar_subquery()
-
-
-def _has_later_press() -> Any:
-    """Return the condition that people asked for work by a press after a proposal was decided.
-
-    The answer to a question and the approval of a plan ask for work like a message.
-    """
-    answered = _PROPOSAL.alias("answered")
-    return exists().where(
-        answered.c.conversation_id == _PROPOSAL.c.conversation_id,
-        answered.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-        # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
-        text(f"NOT answered.state <> '{State.SUCCEEDED}'"),
-        answered.c.decided_at > _PROPOSAL.c.decided_at,
-    )
 
 
 def load_place(session: Session, conversation_id: str) -> Place:
@@ -378,46 +296,6 @@ def _shorten_title(title: str) -> str:
     if len(line) <= _MAX_TITLE_CHARS:
         return line
     return f"{line[: _MAX_TITLE_CHARS - 1].rstrip()}…"
-
-
-def read_transcript(
-    session: Session, conversation_id: str, limit: int | None = messages.MAX_LINES
-) -> Transcript | None:
-    """Return the last ``limit`` lines (None: all) in the model's order, with their proposals and files.
-
-    None if there is no such conversation.
-    """
-    conversation = get_conversation(session, conversation_id)
-    if conversation:
-        return load_transcript_of(session, conversation, limit)
-    return None
-
-
-def load_transcript_of(
-    session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
-) -> Transcript:
-    """Return the transcript of a conversation whose row was read already, as `read_transcript` does."""
-    newest_first = messages.list_latest(session, conversation.id, limit)
-    # the newest summary, which stands for the lines before it
-    summary = next((line for line in newest_first if line.role is LineRole.SUMMARY), None)
-    lines = [line for line in newest_first if line.role is not LineRole.SUMMARY]
-    lines.sort(key=_place_for_model)
-    proposals = {}
-    if any(line.calls for line in lines):
-        for proposal in proposal_store.list_of_conversation(session, conversation.id):
-            proposals[proposal.message_id, proposal.call_id] = proposal
-    handles = [handle for line in lines for handle in line.files]
-    files = outputs.find_attached(session, conversation.id, handles) if handles else {}
-    return Transcript(conversation, lines, proposals, files=files, summary=summary)
-
-
-def _place_for_model(line: Line) -> tuple[int, bool, int]:
-    """Return a line's place in the model's order, as a key to sort by.
-
-    An answer comes after the lines that it answers, and before those that came while it was written.
-    """
-    is_heard = line.role in ANSWERABLE_ROLES  # the agent answers it: a message, or a note
-    return line.after, not is_heard, line.id
 
 
 def count_waiting_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from bot.domain.proposal_states import SETTLED
 from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.errors import ToolError
-from bot.store import conversations, proposals, turns
+from bot.store import conversations, proposals, transcripts, turns
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
 from bot.store.tables.row import is_at_or_below, table_of, value_of
@@ -33,7 +33,7 @@ _IS_OUTDATED = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the ind
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
     """Return the transcript of a conversation, with its teammate if it belongs to one."""
-    transcript = conversations.read_transcript(session, conversation_id)
+    transcript = transcripts.read_transcript(session, conversation_id)
     if transcript:
         return _with_teammate(session, transcript)
     return None

@@ -21,7 +21,7 @@ from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
 from bot.domain.proposal_states import State
 from bot.errors import TakenOver
-from bot.store import conversations, messages, outputs, processes, rules
+from bot.store import conversations, messages, outputs, processes, rules, transcripts
 from bot.store.engine import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
@@ -209,7 +209,7 @@ def load_turn(session: Session, conversation_id: str) -> Turn | None:
         return None
     # the query has read the version of the rules too, which saves a query of its own
     rules.cache_version(session, row.rules_version, row.rules_paused_at)
-    transcript = conversations.load_transcript_of(session, conversations.from_row(row))
+    transcript = transcripts.load_transcript_of(session, conversations.from_row(row))
     usage = Usage(*(getattr(row, name) for name in _USAGE_COLUMNS))
     return Turn(row.turn_id, transcript, usage, row.turn_owner, row.has_undelivered)
 

@@ -40,7 +40,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.settings import Settings
-from bot.store import conversations, processes, proposals, tokens
+from bot.store import conversations, processes, proposals, tokens, transcripts
 from bot.store.locks.process_lock import notify_processes
 from bot.tools.mcp.interface import Action, Elicited, Question
 from bot.web.channel import HttpChannel
@@ -154,7 +154,7 @@ async def all_in(app: App, state: State) -> list[Proposal]:
 async def said(app: App, key: str = "1") -> list[str]:
     found = await app.database.read(conversations.find_current_conversation, Address("http", f"ana/{key}"))
     assert found is not None
-    transcript = await app.database.read(conversations.read_transcript, found.id)
+    transcript = await app.database.read(transcripts.read_transcript, found.id)
     assert transcript is not None
     return [line.text for line in transcript.lines]
 

@@ -46,7 +46,7 @@ from bot.features.schedules.sweep import Schedules
 from bot.features.schedules.tools import schedule_tools
 from bot.jobs.dispatcher import EmbeddedDispatcher
 from bot.settings import Settings
-from bot.store import conversations, proposals
+from bot.store import conversations, proposals, transcripts
 from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
@@ -379,7 +379,7 @@ class Nod:
     async def transcript(self, at: Address = ROOM) -> Transcript:
         conversation = await self.database.read(conversations.find_current_conversation, at)
         assert conversation is not None
-        found = await self.database.read(conversations.read_transcript, conversation.id)
+        found = await self.database.read(transcripts.read_transcript, conversation.id)
         assert found is not None
         return found
 

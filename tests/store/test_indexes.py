@@ -21,7 +21,7 @@ from bot.domain.rules import Rule
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
 from bot.store import (
-    conversations,
+    asked_calls,
     counts,
     outputs,
     past_proposals,
@@ -148,7 +148,7 @@ def test_who_asked_last_is_not_looked_for_among_the_messages_of_everyone(rows: R
         connection.exec_driver_sql("ANALYZE conversation, message")  # not the tables of other tests, too
     asked: list[tuple[str, Any]] = []
     event.listen(rows.database.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
-    rows.database.read_now(conversations.find_calls_already_asked, p.conversation_id, rows.clock())
+    rows.database.read_now(asked_calls.find_calls_already_asked, p.conversation_id, rows.clock())
     [(words, given)] = asked
     with rows.database.engine.connect() as connection:
         plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {words}", given).scalars())
@@ -216,7 +216,7 @@ def _steps_of_looks(file: Path, ended: int) -> Counter[str]:
     now = rows.clock()
     newest, _ = database.read_now(counts.find_turns_under_way)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
-        "asked already": (conversations.find_calls_already_asked, waiting.conversation_id, now),
+        "asked already": (asked_calls.find_calls_already_asked, waiting.conversation_id, now),
         "audit": (verification.load_page, AuditFilter(), 5),
         "audit of a proposal": (verification.load_page, AuditFilter(proposal=waiting.id), 5),
         "what a resume reads": (proposals.list_waiting_after, "", 9),

@@ -17,7 +17,7 @@ from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposal_lists import PageCursor
 from bot.domain.teams import TeamStatus
-from bot.store import conversations, messages, outputs, proposals, teams, turns
+from bot.store import conversations, messages, outputs, proposals, teams, transcripts, turns
 from bot.store.database import Database
 from bot.store.outputs import ListedFile
 from bot.tools.registry import Registry
@@ -92,7 +92,7 @@ class ConversationLookup:
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
         """Return the last lines of a conversation in reading order."""
-        return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
+        return await self._database.read(transcripts.read_transcript, conversation_id, messages.SHOWN_LINES)
 
     async def read_in_full(
         self, conversation_id: str, actor: Actor
@@ -102,7 +102,7 @@ class ConversationLookup:
 
         def read_all(session: Session) -> tuple[Transcript | None, list[VisibleProposal]]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
-            transcript = conversations.read_transcript(session, conversation_id, limit=None)
+            transcript = transcripts.read_transcript(session, conversation_id, limit=None)
             visible = self._proposal_lookup.filter_visible(session, all_proposals, actor, available)
             return transcript, visible
 
