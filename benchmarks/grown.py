@@ -21,7 +21,7 @@ from sqlmodel import Session, select
 
 from benchmarks.past import PEOPLE, TOOLS, decided
 from benchmarks.table import Row, show
-from bot.approvals import lifecycle
+from bot.approvals import pause
 from bot.domain.audit import Act, AuditFilter
 from bot.domain.chat import Parts
 from bot.domain.digests import digest
@@ -99,11 +99,11 @@ def measure(url: str, times: int) -> list[Row]:
     database.write_now(rules.pause_all, actor, at)
     steps = count_up(1)
     took, used = _time(
-        lambda: database.write_now(lifecycle.take_resume_step, actor, at + timedelta(seconds=next(steps))),
+        lambda: database.write_now(pause.take_resume_step, actor, at + timedelta(seconds=next(steps))),
         times,
     )
     found.append(Row(f"{name}: a batch of a resume, in one transaction", f"{took:.1f} ms; CPU {used:.1f}"))
-    while not (step := database.write_now(lifecycle.take_resume_step, actor, at)) or not step.is_last:
+    while not (step := database.write_now(pause.take_resume_step, actor, at)) or not step.is_last:
         pass
     database.close()
     return found

@@ -2,6 +2,7 @@
 
 In the order of that life: a message or request comes in (`incoming.py`), its calls are judged (`gate.py`) and
 become proposals (`drafts.py`), people press buttons (`presses.py`, `decide.py`, `votes.py`), the call runs
-(`execute.py`). Transitions that no person makes are in `lifecycle.py`, approvals in advance in `grants.py`.
+(`execute.py`, `runs.py`). Other transitions that no person makes are in `lifecycle.py`, approvals in advance
+in `grants.py`.
 Nothing here knows a platform, the web server or the model.
 """

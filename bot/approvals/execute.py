@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.approvals import lifecycle, ownership, read_consents
+from bot.approvals import lifecycle, ownership, read_consents, runs
 from bot.approvals.after_run import collect_after_run
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
@@ -272,7 +272,7 @@ class Execution:
         # claim the proposal, so that no other process runs it, too
         try:
             claimed = await self.database.write(
-                lifecycle.claim, self.policies, proposal, self.process, now, resource, urgent=True
+                runs.claim, self.policies, proposal, self.process, now, resource, urgent=True
             )
         except CallRefused as error:
             return await self._fail(proposal, Cause.FORBIDDEN, error.message)
@@ -310,7 +310,7 @@ class Execution:
         async def show(progress_text: str) -> None:
             if is_hidden or claimed.agent:  # people may not see any part of an answer that is for an agent
                 return
-            jobs = await self.database.write(lifecycle.store_progress, claimed, progress_text)
+            jobs = await self.database.write(runs.store_progress, claimed, progress_text)
             if wake is not None:
                 await wake(*jobs)
 
@@ -385,7 +385,7 @@ class Execution:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
-        stopped = await self.database.read(lifecycle.find_stopped_run, claimed)
+        stopped = await self.database.read(runs.find_stopped_run, claimed)
         return stopped.error if stopped else None
 
     async def _fail(self, proposal: Proposal, cause: Cause, error: str) -> tuple[Job, ...]:
@@ -400,7 +400,7 @@ class Execution:
             turn_process = self.own.find_turn_owner(proposal.requester)
             try:
                 stored = await self.database.write(
-                    partial(lifecycle.finish, turn_process=turn_process, policies=policies, **changes),
+                    partial(runs.finish, turn_process=turn_process, policies=policies, **changes),
                     proposal,
                     state,
                     self.clock(),

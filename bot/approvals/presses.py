@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import decide, grants, lifecycle, ownership, rights
+from bot.approvals import decide, grants, group_presses, ownership, rights, runs
 from bot.approvals.drafts import draft, limit_undo, preview_of, restore_secrets, title_of
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
@@ -94,7 +94,7 @@ class Presses:
     async def _take(self, press: Press | BatchDecision) -> PressOutcome:
         """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
         try:
-            if isinstance(press, BatchDecision) or press.verb in decide.BATCH_VERBS:
+            if isinstance(press, BatchDecision) or press.verb in group_presses.BATCH_VERBS:
                 return await self._take_several(press)
             return await self._take_one(press)
         except BadArguments as error:
@@ -124,7 +124,7 @@ class Presses:
 
     async def _take_several(self, pressed: Press | BatchDecision) -> PressOutcome:
         """Decide a press on several proposals, some at a time, so that other presses don't wait for all."""
-        split = await self.database.read(decide.split_press, pressed)
+        split = await self.database.read(group_presses.split_press, pressed)
         if isinstance(split, Reply):
             return PressOutcome(split)
         if not isinstance(pressed, BatchDecision) and pressed.verb is Verb.UNDO_ALL:
@@ -132,13 +132,15 @@ class Presses:
         outcomes: list[PressOutcome] = []
         for start in range(0, len(split.presses), _PRESSES_AT_A_TIME):
             outcomes += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
-        return decide.count_outcomes(split, outcomes)
+        return group_presses.count_outcomes(split, outcomes)
 
     async def _decide_all(self, presses: Sequence[Press]) -> list[PressOutcome]:
         """Decide presses in one transaction, or each in its own if one of them loses a race."""
         policies = self.gate.policies
         try:
-            return await self.database.write(decide.decide_all, presses, policies, self.clock(), urgent=True)
+            return await self.database.write(
+                group_presses.decide_all, presses, policies, self.clock(), urgent=True
+            )
         except LostRace:
             pass
         outcomes = []
@@ -149,7 +151,7 @@ class Presses:
                 outcomes.append(PressOutcome(Reply(Answer.STALE, error.message)))
         return outcomes
 
-    async def _undo_together(self, split: decide.SplitPress) -> PressOutcome:
+    async def _undo_together(self, split: group_presses.SplitPress) -> PressOutcome:
         """Undo several proposals in order. The proposals that undo them form one batch."""
         outcomes: list[PressOutcome] = []
         first_inverse: Proposal | None = None
@@ -161,8 +163,8 @@ class Presses:
             except (ToolError, LostRace) as error:
                 outcome = PressOutcome(Reply(Answer.INVALID, error.message))
             outcomes.append(outcome)
-            first_inverse = first_inverse or decide.find_inverse(outcome)
-        return decide.count_outcomes(split, outcomes)
+            first_inverse = first_inverse or group_presses.find_inverse(outcome)
+        return group_presses.count_outcomes(split, outcomes)
 
     async def _decide(self, press: Press, prepared: Prepared) -> PressOutcome:
         return await self.database.write(
@@ -510,7 +512,7 @@ def _write_decision_and_claim(
     if approved.version != opened.version + 1 or not takes_work():
         return outcome, None
     try:
-        claimed = lifecycle.claim(session, policies, approved, process, now)
+        claimed = runs.claim(session, policies, approved, process, now)
     except CallRefused:  # the run finds that out again, and tells people
         claimed = None
     return outcome, claimed

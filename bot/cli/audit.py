@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.approvals.commands.values import parse_account
+from bot.approvals.commands.operands import parse_account
 from bot.cli.command import command, with_shared_options
 from bot.cli.progress import show_progress
 from bot.cli.shared import (

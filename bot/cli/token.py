@@ -14,7 +14,7 @@ import typer
 from sqlmodel import Session
 
 from bot.approvals.agents import end_work_of_tokens, find_servers, list_matching, make_consent
-from bot.approvals.commands.values import parse_account
+from bot.approvals.commands.operands import parse_account
 from bot.cli.command import command, shared_options
 from bot.cli.gate import open_gate
 from bot.cli.shared import (

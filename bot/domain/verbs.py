@@ -6,7 +6,8 @@ proposals, which are the rows of one card.
 
 Every channel reads a verb's label, its text while it works and the input that it needs from `BUTTONS`. So a
 new button needs a member of `Verb`, a row of `BUTTONS`, and a function for its press
-(``bot/approvals/decide.py``). The button on the card of one proposal may differ: ``bot/domain/buttons.py``.
+(``bot/approvals/verb_functions.py``). The button on the card of one proposal may differ:
+``bot/domain/buttons.py``.
 
 The data of a button is a `ButtonMark`, for platforms whose buttons hold about a hundred characters. The mark
 has a verb, the proposal, and the *way*: what a press does first. Many buttons only open a window, and the

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from bot.approvals import lifecycle
+from bot.approvals import lifecycle, runs
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.channels.delivery.turns import Turns
@@ -122,7 +122,7 @@ class Recovery:
             outcome = await self.gate.trials.settle(available, proposal)
             if outcome is not None:
                 state, changes = outcome
-                finish = partial(lifecycle.finish, **changes)
+                finish = partial(runs.finish, **changes)
                 finished = await self.database.write(finish, proposal, state, now)
                 if finished is not None:  # otherwise another process has ended the execution
                     _, next_jobs = finished
@@ -130,7 +130,7 @@ class Recovery:
                 continue
             tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
-            jobs += await self.database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
+            jobs += await self.database.write(partial(runs.abandon, rerun=rerun), proposal, now)
         return jobs
 
     async def stop_requested_runs(self, _: datetime) -> None:

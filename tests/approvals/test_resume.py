@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bot.approvals import lifecycle
+from bot.approvals import pause
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
@@ -66,7 +66,7 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     both = [await asked(nod), await asked(nod)]
     await say(nod, "pause")
     nod.clock.forward(HOURS)
-    first = await nod.database.write(lifecycle.take_resume_step, ADA, nod.clock(), 1)
+    first = await nod.database.write(pause.take_resume_step, ADA, nod.clock(), 1)
     assert first is not None
     assert not first.is_last
     assert await nod.database.read(rules.find_paused_since) is not None

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from bot.approvals import lifecycle
+from bot.approvals import runs
 from bot.domain.chat import Answer
 from bot.domain.jobs import Job, Process, Work
 from bot.domain.model import Entry, ToolCall, ToolResult
@@ -162,7 +162,7 @@ async def test_what_another_process_runs_is_given_up_once_that_is_gone(nod: Nod)
     [p] = await nod.asked(red())
     nod.valve.shut = True
     await nod.press(Verb.APPROVE, p)
-    await nod.database.write(lifecycle.claim, nod.gate.policies, await nod.now(p), other.id, nod.clock())
+    await nod.database.write(runs.claim, nod.gate.policies, await nod.now(p), other.id, nod.clock())
     await nod.recovery.recover(nod.clock())
     assert (await nod.now(p)).state is State.EXECUTING
     await nod.database.write(processes.leave_process, other)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from bot.approvals import decide, incoming, lifecycle
+from bot.approvals import decide, group_presses, incoming, runs
 from bot.approvals.incoming import StoredLine
 from bot.approvals.press_values import PressOutcome
 from bot.domain.chat import Address, Message, Press, Reply
@@ -93,17 +93,17 @@ class Rows:
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> PressOutcome:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
-        if verb in decide.BATCH_VERBS:
-            found = self.database.read_now(decide.split_press, asked)
+        if verb in group_presses.BATCH_VERBS:
+            found = self.database.read_now(group_presses.split_press, asked)
             if isinstance(found, Reply):
                 return PressOutcome(found)
-            each = self.database.write_now(decide.decide_all, found.presses, POLICIES, self.clock())
-            return decide.count_outcomes(found, each)
+            each = self.database.write_now(group_presses.decide_all, found.presses, POLICIES, self.clock())
+            return group_presses.count_outcomes(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:
         """``process``: the id of the one that runs it."""
-        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), process, self.clock())
+        return self.database.write_now(runs.claim, POLICIES, self.now(proposal), process, self.clock())
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""
@@ -116,7 +116,7 @@ class Rows:
         return found
 
     def finish(self, claimed: Proposal) -> Any:
-        return self.database.write_now(lifecycle.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
+        return self.database.write_now(runs.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
 
     def now(self, proposal: Proposal) -> Proposal:
         found = self.database.read_now(proposals.get, proposal.id)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
-from bot.approvals import decide, lifecycle
+from bot.approvals import decide, lifecycle, runs
 from bot.approvals.press_values import Contents, Prepared, PressOutcome
 from bot.domain.chat import Answer
 from bot.domain.jobs import Work
@@ -87,14 +87,14 @@ def test_the_same_person_votes_once_and_a_quorum_needs_two(rows: Rows) -> None:
 
 def test_a_late_end_changes_nothing_once_the_claim_is_lost(rows: Rows) -> None:
     [p] = rows.running()
-    rows.database.write_now(lifecycle.abandon, p, rows.clock(), rerun=False)
+    rows.database.write_now(runs.abandon, p, rows.clock(), rerun=False)
     assert rows.finish(p) is None
     assert rows.now(p).cause is Cause.OUTCOME_UNKNOWN
 
 
 def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
     [p] = rows.running()
-    jobs = rows.database.write_now(lifecycle.abandon, p, rows.clock(), rerun=True)
+    jobs = rows.database.write_now(runs.abandon, p, rows.clock(), rerun=True)
     assert rows.now(p).state is State.APPROVED
     assert Work.EXECUTE in [job.work for job in jobs]
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot.approvals import grants, lifecycle
+from bot.approvals import grants, runs
 from bot.approvals.grants import GrantTerms
 from bot.domain.chat import Address
 from bot.domain.proposal_states import State
@@ -68,7 +68,7 @@ def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Ro
 def test_the_last_of_an_answer_to_end_sees_that_it_is_the_last(apart: Rows) -> None:
     one, other = apart.running(2)
     ends = (one, State.SUCCEEDED, apart.clock())
-    assert waits(apart, lambda s: lifecycle.finish(s, *ends), lambda: apart.finish(other))
+    assert waits(apart, lambda s: runs.finish(s, *ends), lambda: apart.finish(other))
     assert apart.database.read_now(turns.list_wanted) == [one.conversation_id]
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
-from bot.approvals import lifecycle
+from bot.approvals import runs
 from bot.domain.verbs import Verb
 from bot.store import counts, posted_cards
 from bot.store.counts import Move, Waiting
@@ -53,8 +53,8 @@ def test_a_tally_that_is_followed_is_what_counting_all_gives(
     tally = database.read_now(counts.count_all)
     unknown, again, _ = rows.running(3)
     rows.propose(2)
-    database.write_now(lifecycle.abandon, unknown, clock(), rerun=False)
-    database.write_now(lifecycle.abandon, again, clock(), rerun=True)
+    database.write_now(runs.abandon, unknown, clock(), rerun=False)
+    database.write_now(runs.abandon, again, clock(), rerun=True)
     tally, moves = database.read_now(counts.update_tally, tally)
     assert moves
     assert {state: many for state, many in tally.proposals.items() if many} == {

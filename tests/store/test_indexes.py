@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select
 
-from bot.approvals import lifecycle
+from bot.approvals import pause
 from bot.approvals.lookup import rule_simulation
 from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Parts
@@ -125,7 +125,7 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     await nod.database.read(verification.load_page, AuditFilter(proposal=second.id[:8]), 9)
     await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
     await nod.database.write(rules.pause_all, ADA, now)
-    while not (step := await nod.database.write(lifecycle.take_resume_step, ADA, now)) or not step.is_last:
+    while not (step := await nod.database.write(pause.take_resume_step, ADA, now)) or not step.is_last:
         pass
     texts = list(asked.texts)
     assert any("proposal.id >" in text for text in texts)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.approvals import lifecycle
+from bot.approvals import runs
 from bot.domain.conversations import Turn, Usage
 from bot.domain.jobs import Process
 from bot.domain.proposal_states import State
@@ -117,8 +117,8 @@ def test_only_executions_of_gone_processes_are_abandoned(
     assert both.read_now(transitions.list_abandoned, SECOND.id) == []
     gone(both, FIRST)
     [lost] = both.read_now(transitions.list_abandoned, SECOND.id)
-    both.write_now(lifecycle.abandon, lost, clock(), rerun=False)
-    late = both.write_now(lifecycle.finish, claimed, State.SUCCEEDED, clock(), result="did it")
+    both.write_now(runs.abandon, lost, clock(), rerun=False)
+    late = both.write_now(runs.finish, claimed, State.SUCCEEDED, clock(), result="did it")
     assert late is None
 
 

@@ -8,8 +8,8 @@ import asyncio
 import difflib
 from collections.abc import Sequence
 
+from bot.approvals.commands.operands import parse_account
 from bot.approvals.commands.subcommands import CommandError, CommandParts
-from bot.approvals.commands.values import parse_account
 from bot.domain.chat import Command
 from bot.errors import ChannelError
 from bot.store import people

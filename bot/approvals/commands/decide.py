@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.accounts import Accounts
+from bot.approvals.commands.operands import names_in, parse_account
 from bot.approvals.commands.subcommands import (
     CommandError,
     CommandParts,
@@ -21,7 +22,6 @@ from bot.approvals.commands.subcommands import (
     first_word,
     remove_quotes,
 )
-from bot.approvals.commands.values import names_in, parse_account
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
 from bot.domain.batches import describe_others, group_by_card

@@ -20,10 +20,18 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import budgets, grants, lifecycle
+from bot.approvals import budgets, grants, pause
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.accounts import Accounts
 from bot.approvals.commands.decide import format_audit_row, list_mentioned
+from bot.approvals.commands.limits import LIMITED
+from bot.approvals.commands.operands import parse_account, parse_number, parse_seconds
+from bot.approvals.commands.rule_text import (
+    parse_as_and_in,
+    parse_instructions,
+    parse_rule,
+    parse_rule_to_try,
+)
 from bot.approvals.commands.subcommands import (
     CommandError,
     CommandParts,
@@ -32,16 +40,6 @@ from bot.approvals.commands.subcommands import (
     SubcommandHandler,
     first_word,
     remove_quotes,
-)
-from bot.approvals.commands.values import (
-    LIMITED,
-    parse_account,
-    parse_as_and_in,
-    parse_instructions,
-    parse_number,
-    parse_rule_to_try,
-    parse_seconds,
-    parse_value,
 )
 from bot.approvals.gate import raise_risk_by_addresses
 from bot.approvals.lookup import active, rule_simulation
@@ -254,7 +252,7 @@ class RuleCommands:
         """Return the handler that sets a rule about a subject."""
 
         async def set_rule(command: Command, text: str) -> CommandReply:
-            rule = parse_value(subject, text, command, self._local_now())
+            rule = parse_rule(subject, text, command, self._local_now())
             return await self._set_rule(rule, command)
 
         return set_rule
@@ -530,7 +528,7 @@ class RuleCommands:
         return await self._make_setter(Subject.OPINION)(command, text)
 
     async def _notify(self, command: Command, text: str) -> str | CommandReply:
-        new_rule = parse_value(Subject.NOTIFY, text, command, self._local_now())
+        new_rule = parse_rule(Subject.NOTIFY, text, command, self._local_now())
         await self._database.read(_check_notifiers, new_rule)
         return await self._set_rule(new_rule, command)
 
@@ -716,7 +714,7 @@ class RuleCommands:
         """End the pause, step by step, since each open proposal gets back the time of the pause."""
         now = self._clock()
         while True:
-            step = await self._database.write(lifecycle.take_resume_step, command.actor, now)
+            step = await self._database.write(pause.take_resume_step, command.actor, now)
             if step is None:
                 return "Nothing was paused."
             await self._wake(*step.jobs)

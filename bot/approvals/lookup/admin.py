@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
-from bot.approvals.commands.values import parse_rule_to_try
+from bot.approvals.commands.rule_text import parse_rule_to_try
 from bot.approvals.lookup import active, rule_simulation, usage
 from bot.approvals.lookup.people import KnownPerson, list_people
 from bot.approvals.lookup.rule_simulation import TrialOfRule

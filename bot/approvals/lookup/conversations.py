@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import lifecycle
+from bot.approvals import forgetting
 from bot.approvals.lookup.proposals import ProposalLookup, VisibleProposal
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Transcript, TurnEnd
@@ -88,7 +88,7 @@ class ConversationLookup:
 
         Returns the number of open proposals: 0 if the messages were deleted.
         """
-        return await self._database.write(lifecycle.forget_conversation, conversation_id, self._clock())
+        return await self._database.write(forgetting.forget_conversation, conversation_id, self._clock())
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
         """Return the last lines of a conversation in reading order."""

@@ -6,8 +6,8 @@ With the word ``people`` it shows the signs of how people decide instead (`readi
 from datetime import timedelta
 from functools import partial
 
+from bot.approvals.commands.operands import parse_seconds
 from bot.approvals.commands.subcommands import CommandParts, Subcommand
-from bot.approvals.commands.values import parse_seconds
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
 from bot.features.insights import cost_report, reading_signs

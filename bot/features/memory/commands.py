@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
+from bot.approvals.commands.operands import parse_account
 from bot.approvals.commands.subcommands import (
     CommandError,
     CommandParts,
@@ -13,7 +14,6 @@ from bot.approvals.commands.subcommands import (
     first_word,
     remove_quotes,
 )
-from bot.approvals.commands.values import parse_account
 from bot.domain.chat import Answer, Command
 from bot.domain.text import shorten
 from bot.errors import ToolError

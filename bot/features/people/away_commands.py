@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlmodel import Session
 
+from bot.approvals.commands.operands import parse_account
 from bot.approvals.commands.subcommands import (
     CommandError,
     CommandParts,
@@ -16,7 +17,6 @@ from bot.approvals.commands.subcommands import (
     Subcommand,
     remove_quotes,
 )
-from bot.approvals.commands.values import parse_account
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.people import Absence, Actor, Membership

@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from bot.approvals.accounts import linking, sign_in_links
 from bot.approvals.accounts.linking import Pair
-from bot.approvals.commands import values
+from bot.approvals.commands import operands
 from bot.approvals.commands.subcommands import CommandError, CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.people import Actor
@@ -146,7 +146,7 @@ class LinkCommands:
         words = text.split()
         if len(words) != _ACCOUNTS_OF_LINK:
             raise CommandError("Name both accounts.")
-        first, second = (values.parse_account(word) for word in words)
+        first, second = (operands.parse_account(word) for word in words)
         outcome = await self._database.write(
             codes.allow, self._policies, first, second, command.actor, self._clock()
         )
@@ -156,7 +156,7 @@ class LinkCommands:
 
     async def _unlink(self, command: Command, text: str) -> str:
         """Separate an account of the person who asks; without ``text`` the one that sends this."""
-        account = values.parse_account(text) if text else command.actor
+        account = operands.parse_account(text) if text else command.actor
         mine = (await self._database.read(people.load_person, command.actor)).accounts
         if str(account) not in mine:
             return f"{account} is not linked with this account."
@@ -165,7 +165,7 @@ class LinkCommands:
     async def _unlink_any(self, command: Command, text: str) -> str:
         if not text:
             raise CommandError("Which account?")
-        return await self._unlink_account(command, values.parse_account(text))
+        return await self._unlink_account(command, operands.parse_account(text))
 
     async def _unlink_account(self, command: Command, account: Actor) -> str:
         def unlink(session: Session) -> linking.Unlinking | None:

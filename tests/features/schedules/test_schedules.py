@@ -536,9 +536,9 @@ async def test_it_survives_a_restart_and_ends_with_its_deleted_conversation(nod:
     await nod.restart()
     await nod.tick(HOUR)
     assert runs(nod) == 1
-    from bot.approvals import lifecycle
+    from bot.approvals import forgetting
 
-    await nod.database.write(lifecycle.forget_conversation, done.conversation_id, nod.clock())
+    await nod.database.write(forgetting.forget_conversation, done.conversation_id, nod.clock())
     found = await only(nod)
     assert (found.state, found.why) == (ScheduleState.ENDED, "Its conversation was deleted")
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot.approvals import lifecycle
+from bot.approvals import runs
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
@@ -22,7 +22,7 @@ from tests.store.conftest import Rows
 def ended(rows: Rows) -> Proposal:
     """A proposal with four changes: proposed, approved, executed, failed."""
     [p] = rows.running()
-    failed = rows.database.write_now(lifecycle.finish, p, State.FAILED, rows.clock(), error="no paint")
+    failed = rows.database.write_now(runs.finish, p, State.FAILED, rows.clock(), error="no paint")
     assert failed is not None
     return failed[0]
 

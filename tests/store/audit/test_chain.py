@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Session, col, select
 
-from bot.approvals import grants, lifecycle
+from bot.approvals import grants, runs
 from bot.approvals.accounts import linking
 from bot.approvals.grants import GrantTerms
 from bot.domain.audit import Act
@@ -143,7 +143,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     schema = {"type": "object", "properties": {"lamp": {"type": "string"}}}
     database.write_now(proposals.store_schema, "paint", "1", schema)
     [p] = rows.running()
-    database.write_now(lifecycle.finish, p, State.FAILED, clock(), error="no paint")
+    database.write_now(runs.finish, p, State.FAILED, clock(), error="no paint")
     [declined] = rows.propose(remind_at=clock() + timedelta(hours=1))
     rows.decide(declined, Verb.DECLINE, reason="not red")
     rows.propose(deciders=replace(p.deciders, people=("chat:ben",)))

@@ -1,0 +1,224 @@
+"""The run of an approved proposal: its claim by one process, its progress, its end, and a run that is lost.
+
+One process claims a run (APPROVED becomes EXECUTING) and stores how it ended (SUCCEEDED or FAILED). Each
+function is called within one transaction and returns the jobs that follow, as those of ``lifecycle.py`` do.
+``bot/approvals/execute.py`` calls the tool in between.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals import ownership, rights
+from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw, update_original
+from bot.approvals.settled_answers import settle_answer
+from bot.domain.audit import Act
+from bot.domain.files import File, prepare_for_people
+from bot.domain.hooks import MAX_HOLD
+from bot.domain.jobs import Job, Work
+from bot.domain.outcomes import bound_text
+from bot.domain.people import Actor
+from bot.domain.policy import Policy
+from bot.domain.proposal_states import Cause, State
+from bot.domain.proposals import Proposal
+from bot.domain.rulebook import Rulebook
+from bot.domain.text import escape_markdown, one_line
+from bot.errors import CallRefused, Disconnected
+from bot.store import agent_calls, notices, outputs, proposals, transitions
+from bot.store.audit.log import Author
+from bot.store.hooks import hooks_of
+from bot.store.rules import Policies
+
+# for the person in whose name a call ran, if the server's answer is for them alone
+_ANSWER_TEXT = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
+_MAX_ANSWER_CHARS = 3000  # fits into one message on each platform, with the words around it
+
+
+def claim(
+    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, resource: str = ""
+) -> Proposal | None:
+    """Move a proposal from APPROVED to EXECUTING for exactly one caller; all others get None.
+
+    Also None while everything is paused, while a feature delays the run, and while another process changes
+    the same ``resource``, such as a file. (The caller holds a lock for it, but another process may have lost
+    that lock with its connection to the database.) ``process``: the id of this process. Raises CallRefused
+    if a rule forbids the call by now. Raises Disconnected if the account in whose name it runs is not the one
+    that people saw.
+
+    The rules in memory are checked first, which costs nothing. They may be old. Each change of a rule raises
+    the stored version of the rules, and the update only succeeds if that is the version in memory. If it
+    fails, the stored rules are read and checked.
+    """
+    policy = policies.latest_policy  # the rules in memory
+    if policy.book.has_forbid_rule:  # the forbidding rule may be deleted by now, so the stored rules decide
+        policy = policies.load(session)
+    claimed = _claim_under(session, policy, p, process, now, resource)
+    if claimed is not None:
+        return claimed
+    newest = policies.load(session)
+    if newest.book.version == policy.book.version:
+        return None
+    return _claim_under(session, newest, p, process, now, resource)
+
+
+def _claim_under(
+    session: Session, policy: Policy, p: Proposal, process: str, now: datetime, resource: str
+) -> Proposal | None:
+    """Claim a run if the rules of ``policy`` allow it, and if they are still the stored rules, else None."""
+    if policy.book.has_forbid_rule:
+        call = replace(rights.call_of(session, p), at=now)
+        why = policy.find_call_objection(call)
+        if why:
+            raise CallRefused(f"This is now forbidden: {why}.")
+    fault = ownership.find_connection_fault(session, p)
+    if fault:
+        raise Disconnected(fault)
+    if _is_delayed(session, policy.book, p, now):
+        return None
+    by = Author.nod(Act.EXECUTE)
+    version = policy.book.version
+    # two conditions: no other run has the resource (``thing``), and the stored rules are these
+    # (``book_version``)
+    return transitions.change_proposal(
+        session, p, by, now, State.EXECUTING, owner=process, thing=resource, book_version=version
+    )
+
+
+def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
+    """Tell if a feature delays the run of an approved proposal. `Recovery` starts the run again later."""
+    latest = (p.decided_at or p.updated_at) + MAX_HOLD  # the end of the longest delay
+    for hold_claim in hooks_of(session).hold_claim:
+        until = hold_claim(session, book, p)
+        if until is not None and now < min(until, latest):
+            return True
+    return False
+
+
+def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
+    """Return a claimed proposal as it is now, if someone has pressed Stop for its run, else None.
+
+    ``claimed``: the proposal as the claim left it.
+    """
+    p = proposals.get(session, claimed.id)
+    if p is None or p.state is not State.EXECUTING or p.cause is not Cause.STOPPED:
+        return None
+    if p.version != claimed.version + 1:  # it was claimed again since, for another run
+        return None
+    return p
+
+
+def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
+    """Store the progress of a run (``words``) for the proposal's cards, unless the run has ended.
+
+    Returns the jobs.
+    """
+    if transitions.store_progress(session, claimed, words):
+        return (request_redraw(session, claimed),)
+    return ()
+
+
+def finish(
+    session: Session,
+    /,
+    claimed: Proposal,
+    state: State,
+    now: datetime,
+    *,
+    files: Sequence[File] = (),
+    turn_process: str = "",
+    inverse_arguments: Mapping[str, Any] | None = None,
+    policies: Policies | None = None,
+    for_owner: str = "",
+    **changes: Any,
+) -> tuple[Proposal, tuple[Job, ...]] | None:
+    """Store the outcome of a run: SUCCEEDED, or FAILED with its cause.
+
+    Returns the proposal as it is now and the jobs that follow. None if another process has stored an outcome,
+    since it took this process for dead.
+
+    ``claimed``: the proposal as the claim left it. ``turn_process``: the process that takes the turn which
+    continues the conversation, as in `turns.request_turn`. ``inverse_arguments``: those of the call that
+    undoes this one. ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of
+    the batch. ``for_owner``: the server's answer, which only the person in whose name the call ran may see.
+    ``changes``: the other columns to store.
+    """
+    changes = {"cause": None, "error": None, **changes}
+    # an agent's answer is stored apart from the proposal (``runs``: calls of this kind run and have answers)
+    if claimed.agent and claimed.kind.runs:
+        changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
+        files = ()
+    if inverse_arguments is not None and claimed.undo_seconds:
+        changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
+    p = transitions.change_proposal(session, claimed, Author.nod(state), now, state, **changes)
+    if p is None:  # perhaps someone pressed Stop, which changes the proposal's row
+        stopped = find_stopped_run(session, claimed)
+        if stopped is None:
+            return None
+        p = transitions.change_proposal(session, stopped, Author.nod(state), now, state, **changes)
+        if p is None:
+            return None
+    if inverse_arguments is not None:
+        proposals.store_inverse(session, p, inverse_arguments, now)
+    if for_owner:
+        _tell_owner(session, p, for_owner, now)
+    posts_files = outputs.store_result(session, p, files, now)
+
+    undo_jobs = update_original(session, p, now)
+    stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
+    jobs = [request_redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, turn_process)]
+    if posts_files:
+        jobs.append(Job(Work.DELIVER, p.conversation_id))
+    return p, tuple(jobs)
+
+
+def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> None:
+    """Tell the person in whose name a proposal ran what the server answered."""
+    if p.connection is None:
+        return
+    what = escape_markdown(one_line(p.description))
+    bounded = bound_text(escape_markdown(prepare_for_people(answer)), _MAX_ANSWER_CHARS)
+    text = _ANSWER_TEXT.format(server=p.connection.server, what=what, answer=bounded)
+    notices.store_private_notice(session, Actor.parse(p.connection.owner), text, now)
+
+
+def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
+    """Withdraw the approved rows of a batch that have not begun, if a rule asks for that.
+
+    ``failed``: the row of the batch that has failed.
+    """
+    book = policies.load(session).book
+    if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
+        return ()
+    why = "a row of its batch failed"
+    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
+    approved = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
+    jobs: list[Job] = []
+    for p in approved:
+        _, end_jobs = end_proposal(
+            session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes
+        )
+        jobs += end_jobs
+    return tuple(jobs)
+
+
+def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
+    """Fail a run that no live process continues, with an unknown outcome. Returns the jobs.
+
+    ``rerun``: the tool declared itself idempotent, so the call is approved again and runs with the same
+    idempotency key, unless someone had pressed Stop. Otherwise people decide what to do.
+    """
+    error = "It started, but its end was never recorded."
+    by = Author.nod(Act.ABANDONED, error)
+    lost = transitions.change_proposal(
+        session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error
+    )
+    if lost is None:
+        return ()  # it ended a moment ago
+    if not rerun or p.cause is Cause.STOPPED:
+        return (request_redraw(session, lost), *settle_answer(session, lost, now))
+    by = Author.nod(Act.RERUN, "the tool is idempotent")
+    p = move_or_raise(session, lost, by, now, State.APPROVED, cause=None, error=None)
+    return (request_redraw(session, p), Job(Work.EXECUTE, p.id))
