@@ -2,15 +2,15 @@
 
 After the command comes the word of a subcommand, as in ``/approvals show 3f2a``. A module here has the
 subcommands of one purpose; features add more by a `CommandSet`. `Commands.handle` finds the subcommand and
-runs it. Each reply goes only to the person who asked. Rules are for admins. A decision that someone may make
-by a button, they may make here.
+runs it. Each reply goes only to the person who asked. Rules are for admins, whose subcommands are in
+``admin/``. A decision that someone may make by a button, they may make here.
 """
 
 from collections.abc import Sequence
 
+from bot.approvals.commands.admin.admin_commands import CROSS_WORKSPACE_WORDS, AdminCommands
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
-from bot.approvals.commands.rules import CROSS_WORKSPACE_WORDS, RuleCommands
 from bot.approvals.commands.subcommands import CommandParts, CommandSet, SubcommandTable, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
@@ -28,7 +28,7 @@ class Commands:
         approvals_subcommands = list(DecideCommands(parts).subcommands)
         # admins also set rules by ``undo``, so their handler passes an ID on to this one
         [undo] = (subcommand.handler for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO)
-        admin_subcommands = list(RuleCommands(parts, undo).subcommands)
+        admin_subcommands = list(AdminCommands(parts, undo).subcommands)
         cross_workspace_words = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:
             nod_subcommands += command_set.nod

@@ -12,15 +12,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.approvals.commands.limits import ONE_EACH, parse_limits, split_condition, take_parts
-from bot.approvals.commands.operands import parse_account, parse_place, parse_tool_pattern
+from bot.approvals.commands.operands import parse_place, parse_tool_pattern
 from bot.approvals.commands.subcommands import QUOTES, CommandError, first_word, remove_quotes
 from bot.approvals.commands.values import VALUE_READERS
-from bot.domain.chat import Address, Command
-from bot.domain.people import Actor
+from bot.domain.chat import Command
 from bot.domain.proposal_lists import PageCursor
 from bot.domain.risks import Level
 from bot.domain.rule_values import BY_RISK, FOR_PERSON_OR_PLACE, Mode, RuleValue, Subject
-from bot.domain.rules import ANY_TOOL, EVERYWHERE, MAX_INSTRUCTIONS_CHARS, Limits, Rule
+from bot.domain.rules import ANY_TOOL, EVERYWHERE, Limits, Rule
 from bot.domain.times import parse_duration
 
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})  # rules that let calls run without asking
@@ -128,36 +127,3 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     if last > _MAX_TRIED_PERIOD:
         raise CommandError("At most 366d back.")
     return RuleToTry(rule, last, before)
-
-
-def parse_instructions(text: str, command: Command) -> Rule:
-    """Read ``[in PLACE] [WORDS]`` into a rule, whose value is empty without words. Raises CommandError."""
-    first, rest = first_word(text)
-    place, words = first_word(rest)
-    is_place = ":" in place or place in ("here", EVERYWHERE)
-    if first != "in" or not is_place:  # else "in" is the first of the instructions' own words
-        place = "here"
-        words = text.strip()
-    if len(words) > MAX_INSTRUCTIONS_CHARS:
-        raise CommandError(f"At most {MAX_INSTRUCTIONS_CHARS:,} characters.")
-    scope = place if place == EVERYWHERE else parse_place(place, command)
-    return Rule(id=0, subject=Subject.INSTRUCTIONS, scope=scope, pattern=ANY_TOOL, value=words)
-
-
-def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
-    """Read ``[as WHO] [in PLACE]``, and return both. Raises CommandError.
-
-    By default WHO is the author of the command, and PLACE is None.
-    """
-    who: Actor = command.actor
-    where: Address | None = None
-    words = text.split()
-    while words:
-        match words:
-            case ["as", name, *words]:
-                who = parse_account(name)
-            case ["in", name, *words]:
-                where = Address.parse(parse_place(name, command))
-            case _:
-                raise CommandError("After the arguments, write as WHO, in PLACE, or both.")
-    return who, where
