@@ -20,7 +20,7 @@ from bot.domain.audit import AuditFilter
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned
 from bot.web.body import Limit, Since
-from bot.web.schemas.rules import AuditPage, Verified
+from bot.web.schemas.audit import AuditPage, Verified
 from bot.web.site import Admin, SiteDep, make_router
 
 router = make_router("audit", prefix="/api")

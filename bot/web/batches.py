@@ -14,7 +14,7 @@ from bot.web.answers import HttpError, require_or_404
 from bot.web.body import Body
 from bot.web.channel import CHANNEL_NAME
 from bot.web.proposals import STATUS_OF_ANSWER
-from bot.web.schemas.proposals import ChosenBody, OneBatch
+from bot.web.schemas.batches import ChosenBody, OneBatch
 from bot.web.site import Caller, SiteDep, make_router
 
 router = make_router("batches", prefix="/api")

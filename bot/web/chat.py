@@ -39,7 +39,8 @@ from bot.web.schemas.conversations import (
     Team,
 )
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
-from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
+from bot.web.schemas.files import Files, FileView
+from bot.web.schemas.proposals import Proposals, ProposalView, make_views
 from bot.web.site import Caller, SiteDep, Streaming, make_router, make_stream_options
 from bot.web.streams import KEEP_ALIVE, LISTENING, format_event, read_listener
 

@@ -29,22 +29,18 @@ from bot.web.broadcaster import Listener
 from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
 from bot.web.schemas.conversations import Messages
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload, TurnTold
+from bot.web.schemas.files import Files, FileView
+from bot.web.schemas.grants import LadderBody, ReachView, RungView
 from bot.web.schemas.proposals import (
-    AskedQuestions,
-    Files,
-    FileView,
     Kind,
-    LadderBody,
     OneProposal,
     PressedBody,
     ProposalPage,
     ProposalView,
-    QuestionView,
-    ReachView,
-    RungView,
     find_conversation_id,
     make_views,
 )
+from bot.web.schemas.questions import AskedQuestions, QuestionView
 from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, make_router, make_stream_options
 from bot.web.streams import KEEP_ALIVE, LISTENING, format_event, merge
 

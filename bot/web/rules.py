@@ -18,7 +18,8 @@ from bot.web.body import Body
 from bot.web.channel import CHANNEL_NAME, make_address_key
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
-from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView, TriedBody
+from bot.web.schemas.grants import Grants, GrantView
+from bot.web.schemas.rules import Rules, RuleSet, RuleView, TriedBody
 from bot.web.site import Admin, Caller, Site, SiteDep, make_router
 
 router = make_router("rules", prefix="/api")

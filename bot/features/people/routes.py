@@ -9,7 +9,7 @@ from bot.features.feature import PartsDep
 from bot.features.people import absences
 from bot.web.answers import require_or_404
 from bot.web.schemas import SaidBody
-from bot.web.schemas.rules import AwayView, People
+from bot.web.schemas.people import AwayView, People
 from bot.web.site import Caller, SiteDep, make_router
 
 router = make_router("people", prefix="/api")

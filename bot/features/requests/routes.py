@@ -22,7 +22,7 @@ from bot.features.requests.tools import PERMISSION, REQUEST
 from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.body import Body
 from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
-from bot.web.schemas.proposals import OneRequest, RequestView
+from bot.web.schemas.requests import OneRequest, RequestView
 from bot.web.site import Caller, Site, SiteDep, Waiting, make_router
 
 router = make_router("requests", prefix="/api")

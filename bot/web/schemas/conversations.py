@@ -14,7 +14,8 @@ from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.tools.registry import AvailableTools
 from bot.web.schemas import DoneBody, Time, View
-from bot.web.schemas.proposals import FileView, ProposalView
+from bot.web.schemas.files import FileView
+from bot.web.schemas.proposals import ProposalView
 
 Redacted = Annotated[str, AfterValidator(redact_text)]
 

@@ -22,7 +22,8 @@ from bot.domain.events import (
 from bot.domain.redaction import redact
 from bot.web.schemas import View
 from bot.web.schemas.conversations import Redacted, TeamView
-from bot.web.schemas.proposals import ProposalView, QuestionView
+from bot.web.schemas.proposals import ProposalView
+from bot.web.schemas.questions import QuestionView
 
 
 class AcceptedBody(View):

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from bot.web.schemas.proposals import RequestView
+from bot.web.schemas.requests import RequestView
 from tests.features.requests.test_routes import SETTINGS, press
 from tests.web.conftest import ANA, BEN, Json, Serve, Served
 
