@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.commands.operands import parse_account, parse_hours, parse_length
 from bot.approvals.commands.subcommands import CommandError, remove_quotes
-from bot.domain.conditions import Condition
-from bot.domain.conditions.parser import ConditionError
+from bot.domain.conditions import Condition, ConditionError
 from bot.domain.connections import Identity
 from bot.domain.rules import Limits
 from bot.domain.times import add_length, format_weekdays, parse_moment, parse_weekdays
