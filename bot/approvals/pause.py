@@ -1,6 +1,6 @@
 """The end of a pause of everything, in steps, which give each open proposal the lost time back.
 
-An admin begins the pause (`rules.pause_all`); while it lasts, nothing runs and all timers stand still.
+An admin begins the pause (`rules.pause_all`); while it lasts, nothing runs and no time counts.
 """
 
 from dataclasses import dataclass
