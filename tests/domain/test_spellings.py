@@ -459,6 +459,19 @@ def test_a_rule_about_what_is_deep_in_a_folder_covers_what_is_above_it() -> None
         assert judge(Mode.FORBID, condition, {"path": "a", "to": "b"}, MOVE) is Judgement.REFUSE
 
 
+@pytest.mark.parametrize("found", ["/srv/v1.2", "/home/ana/.config"])
+def test_a_rule_about_a_relative_path_covers_an_absolute_folder_whatever_its_name(found: str) -> None:
+    schema = declares(path=Referent.FOLDER)
+    assert judge(Mode.FORBID, 'path matches "infra/*"', {"path": found}, schema) is Judgement.REFUSE
+
+
+def test_a_rule_about_a_relative_path_covers_an_absolute_hidden_folder_but_no_file_with_an_ending() -> None:
+    schema = declares(path=Referent.TREE)
+    rule = 'path matches "infra/*"'
+    assert judge(Mode.FORBID, rule, {"path": "/home/ana/.config"}, schema) is Judgement.REFUSE
+    assert judge(Mode.FORBID, rule, {"path": "/home/ana/a.txt"}, schema) is Judgement.RUN
+
+
 def test_a_move_is_spared_where_both_ends_are() -> None:
     rule = 'path matches "docs/**"'
     assert judge(Mode.NEVER, rule, {"path": "docs/a", "to": "docs/b"}, MOVE) is Judgement.RUN

@@ -209,8 +209,8 @@ def _mark_positions(text: str, characters: str) -> int:
 def _is_near(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> bool:
     """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
     if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(named):
-        may_be_folder = "." not in found[-1]  # its last name has no ending
-        if may_be_folder:
+        has_ending = "." in found[-1][1:]  # "a.txt", but not ".config"
+        if kind is Referent.FOLDER or not has_ending:
             return True  # it may be above the folder at which the rule's path begins
     for placed_found, placed_named in _place_in_one_folder(found, named):
         if wanted.fits(_join_steps(placed_found), _join_steps(placed_named)):
