@@ -63,20 +63,22 @@ _NETWORK_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 
-# the advice for people on an error, for `explain_refusal`. A key is the beginning of SQLite's name of the
-# error, PostgreSQL's code, or words in PostgreSQL's message
-_ADVICE = {
+_ADVICE_BY_CODE = {
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
     "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
     "SQLITE_CANTOPEN": "Name a folder that exists and that Nod may write to, then start again.",
     "SQLITE_IOERR": "Look at its disk and at the quota there, then start again.",
     "53100": "Make room on the disk of PostgreSQL, then start again.",
-    "too many clients": "Give PostgreSQL more connections, or end others, then start again.",
-    "connection slots": "Give PostgreSQL more connections, or end others, then start again.",
     "25006": "Name a PostgreSQL server that takes writes, then start again.",
     "42501": "Let the role of this address make and change tables, then start again.",
 }
+"""Advice for people on an error, by PostgreSQL's code or the beginning of SQLite's name of the error."""
+_ADVICE_BY_WORDS = {
+    "too many clients": "Give PostgreSQL more connections, or end others, then start again.",
+    "connection slots": "Give PostgreSQL more connections, or end others, then start again.",
+}
+"""Advice for people on an error, by words in PostgreSQL's message."""
 _POOLER_TEXT = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
 _NO_FILES_TEXT = "Let this process open more files (ulimit -n), then start again."
 
@@ -164,8 +166,11 @@ def explain_refusal(error: object) -> str:
     code = str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "")
     if code.startswith("SQLITE_CANTOPEN") and not may_open_files():
         return f"NOD_DATABASE_URL: {first}. {_NO_FILES_TEXT}"
-    for key, advice in _ADVICE.items():
-        if code.startswith(key) or key in first:
+    for beginning, advice in _ADVICE_BY_CODE.items():
+        if code.startswith(beginning):
+            return f"NOD_DATABASE_URL: {first}. {advice}"
+    for words, advice in _ADVICE_BY_WORDS.items():
+        if words in first:
             return f"NOD_DATABASE_URL: {first}. {advice}"
     return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
 

@@ -104,6 +104,11 @@ def test_a_server_that_takes_no_more_connections():
     )
 
 
+def test_a_port_that_looks_like_a_code_is_no_code():
+    fault = ValueError('connection to server at "127.0.0.1", port 53100 failed: Connection refused')
+    assert explain_refusal(fault).endswith("Connection refused; nod doctor looks closer")
+
+
 def test_what_is_not_known_is_told_as_it_is():
     assert explain_refusal(ValueError("odd")) == "NOD_DATABASE_URL: odd; nod doctor looks closer"
 
