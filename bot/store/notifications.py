@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -50,6 +51,14 @@ def build_conninfo(url: str, *, without_sync: bool = False) -> str:
     return make_conninfo(**{**parameters, **make_connect_arguments(url, *further_options)})
 
 
+@dataclass(slots=True)
+class _IncompleteMessage:
+    """A message of which some pieces have come."""
+
+    number: str
+    pieces: list[str] = field(default_factory=list)
+
+
 class Wire:
     """Two connections to PostgreSQL, one for LISTEN and one for NOTIFY; both reconnect when they break."""
 
@@ -60,7 +69,7 @@ class Wire:
         self._handlers: dict[str, MessageHandler] = {LISTENING: lambda _: None}  # by kind
         self._was_signalled = asyncio.Event()
         self._numbers = itertools.count()  # of the messages that this process sends
-        self._pieces: dict[str, list[str]] = {}  # the pieces of messages that are not complete, by sender
+        self._incomplete: dict[str, _IncompleteMessage] = {}  # by sender
         self._listening: psycopg.AsyncConnection[Any] | None = None
         self._sending: psycopg.AsyncConnection[Any] | None = None
         self._unsent: list[str] = []  # pieces
@@ -191,20 +200,34 @@ class Wire:
             return
         if payload.startswith(f"{self.process} "):
             return  # this process sent it
+        try:
+            sender, number, remaining, text = payload.split(" ", 3)
+        except ValueError:
+            log.debug("a notification was not understood", payload=payload)
+            return
         self.has_others = True
         self.pieces_received += 1
-        sender, number, remaining, text = payload.split(" ", 3)
-        pieces = self._pieces.setdefault(sender, [])
-        pieces.append(text)
+        message = self._incomplete.get(sender)
+        if message is None or message.number != number:  # the last piece of an earlier message may be lost
+            message = self._incomplete[sender] = _IncompleteMessage(number)
+        message.pieces.append(text)
         if remaining == "0":
-            del self._pieces[sender]
-            self._handle("".join(pieces), number)
+            del self._incomplete[sender]
+            self._handle("".join(message.pieces), number)
 
     def _handle(self, text: str, number: str) -> None:
+        """Call the handler of a message. A fault in one message must not end the listening."""
         try:
             kind, body = json.loads(text)
             handler = self._handlers[kind]
-        except (ValueError, KeyError):  # the beginning was lost, or a newer release sent the message
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+        ):  # the beginning was lost, or a newer release sent the message
             log.debug("another process was not understood", number=number)
             return
-        handler(body)
+        try:
+            handler(body)
+        except Exception as error:
+            log.error("a message of another process could not be handled", kind=kind, exc_info=error)

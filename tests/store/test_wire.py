@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.process_lock import WORK_LOCK_SQL, is_at_work, notify_processes
+from bot.store.locks.process_lock import CHANNEL_SQL, WORK_LOCK_SQL, is_at_work, notify_processes
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +50,37 @@ async def test_long_and_short_messages_arrive_in_full_and_in_order(database_url:
         for each in said:
             one.broadcast("word", each)
         assert await asyncio.gather(*both) == [said, said]
+
+
+def notify(database: Database, *payloads: str) -> None:
+    with database.engine.begin() as connection:
+        for payload in payloads:
+            connection.execute(text(f"SELECT pg_notify({CHANNEL_SQL}, :payload)"), {"payload": payload})
+
+
+async def test_a_message_that_its_handler_cannot_read_does_not_end_the_listening(
+    database: Database, database_url: str
+) -> None:
+    async with wires(database_url, "one", "two") as (one, two):
+        two.on("pair", lambda body: dict([body]))
+        heard = asyncio.create_task(heard_by(two, 2))
+        await asyncio.sleep(0)
+        one.broadcast("word", "before")
+        one.broadcast("pair", "neither key nor value")
+        notify(database, "a payload", "from a person's own shell", '1 2 0 ["unknown", null]', "1 3 0 []")
+        one.broadcast("word", "after")
+        assert await heard == ["before", "after"]
+
+
+async def test_a_message_without_its_last_piece_takes_the_next_one_with_it_no_longer(
+    database: Database, database_url: str
+) -> None:
+    async with wires(database_url, "one") as (one,):
+        heard = asyncio.create_task(heard_by(one, 2))
+        await asyncio.sleep(0)
+        notify(database, 'two 0 1 ["word", ', 'two 1 0 ["word", "whole"]')
+        notify(database, 'two 2 1 ["word", ', 'two 2 0 "in two pieces"]')
+        assert await heard == ["whole", "in two pieces"]
 
 
 async def test_a_message_does_not_come_back_to_its_sender(database_url: str) -> None:
