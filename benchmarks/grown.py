@@ -32,7 +32,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import asked_calls, counts, migrations, proposals, rules
-from bot.store.audit import admin_changes, log, verification
+from bot.store.audit import admin_changes, log, search, verification
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author, Change
 from bot.store.database import Database
@@ -126,7 +126,7 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
     policies = Policies(Policy(admins=frozenset({str(PEOPLE[0])})))
 
     def page(**wanted: Any) -> Callable[[Session], object]:
-        return lambda session: verification.load_page(session, AuditFilter(**wanted), _PAGE)
+        return lambda session: search.load_page(session, AuditFilter(**wanted), _PAGE)
 
     def use(by: Parts) -> Callable[[Session], object]:
         return lambda session: counts.list_usage(session, by, at - timedelta(days=30), None)
@@ -143,7 +143,7 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         "a page of the audit log": page(),
         "  of a person": page(who=str(PEOPLE[1])),
         "  of a tool": page(tool=TOOLS[1]),
-        "  of a proposal": lambda s: verification.load_page(s, AuditFilter(proposal=_id_of_newest(s)), _PAGE),
+        "  of a proposal": lambda s: search.load_page(s, AuditFilter(proposal=_id_of_newest(s)), _PAGE),
         "what waits, after an id, as a resume reads it": lambda s: proposals.list_waiting_after(
             s, "", _BATCH_OF_A_RESUME
         ),

@@ -31,8 +31,8 @@ from bot.cli.shared import (
 from bot.domain.audit import AuditFilter
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
-from bot.store.audit import admin_changes, chain, log, verification
-from bot.store.audit.verification import ExportPart
+from bot.store.audit import admin_changes, chain, export_formats, log, search, verification
+from bot.store.audit.search import ExportPart
 from bot.store.database import Database
 from bot.store.locks.process_lock import is_at_work
 from bot.store.tables.audit import AuditRow
@@ -109,10 +109,10 @@ def export_log(
     with open_readonly(load_settings()) as database:
         if who:
             parse_account(who)  # only to raise for a text that is not an account
-        if file_format not in verification.FORMATS:
+        if file_format not in export_formats.FORMATS:
             raise SettingsError(f"--format: {file_format} is neither jsonl nor csv")
         row_filter = AuditFilter(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        header, format_rows = verification.FORMATS[file_format]
+        header, format_rows = export_formats.FORMATS[file_format]
         print(header, end="")
         # a progress bar would get in between the rows on the same terminal
         with show_progress("Exporting rows", wanted=not sys.stdout.isatty()) as progress:
@@ -123,10 +123,10 @@ def export_log(
 
 def _read_parts(database: Database, row_filter: AuditFilter) -> Iterator[ExportPart]:
     """Yield the rows that pass a filter, in parts. A short transaction reads each part."""
-    part = database.read_now(verification.load_export_part, row_filter)
+    part = database.read_now(search.load_export_part, row_filter)
     yield part
     while part.done < part.total:
-        part = database.read_now(verification.load_export_part, row_filter, part.done, part.total)
+        part = database.read_now(search.load_export_part, row_filter, part.done, part.total)
         yield part
 
 

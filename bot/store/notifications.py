@@ -220,11 +220,7 @@ class Wire:
         try:
             kind, body = json.loads(text)
             handler = self._handlers[kind]
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-        ):  # the beginning was lost, or a newer release sent the message
+        except (ValueError, TypeError, KeyError):  # the beginning was lost, or a newer release sent it
             log.debug("another process was not understood", number=number)
             return
         try:

@@ -8,7 +8,7 @@ from bot.domain.chat import Address, Answer
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.store import conversations
-from bot.store.audit import verification
+from bot.store.audit import search, verification
 from tests.approvals.test_decisions import TEAM, red
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
 
@@ -103,7 +103,7 @@ async def test_that_someone_read_it_is_recorded_once_for_each_reader(nod: Nod) -
     p = await asked(nod, "smash the desk lamp")
     for reader in (ADA, ADA, BEN, ANA):
         await told(nod, p, reader)
-    rows = await nod.database.read(verification.list_matching_rows, AuditFilter(proposal=p.id))
+    rows = await nod.database.read(search.list_matching_rows, AuditFilter(proposal=p.id))
     assert [(r["verb"], r["actor"]) for r in rows if r["thing"] == "context"] == [
         ("read", str(ADA)),
         ("read", str(BEN)),

@@ -23,7 +23,7 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import trials as store
-from bot.store.audit import verification
+from bot.store.audit import search
 from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.call import CallContext, ToolOutput
 from bot.tools.decorator import tool
@@ -263,7 +263,7 @@ async def test_trials_are_in_the_audit_log_with_who_what_and_how_they_ended(make
 
 
 def _rows(session: Session) -> list[dict[str, Any]]:
-    return verification.list_matching_rows(session, AuditFilter())
+    return search.list_matching_rows(session, AuditFilter())
 
 
 async def test_what_was_tried_is_not_applied_once_it_is_altered(make):

@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy import delete, update
 from sqlmodel import col, select
 
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Answer
 from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.store import posted_cards
-from bot.store.audit import log, verification
+from bot.store.audit import export_formats, log, search, verification
 from bot.store.tables.audit import AuditRow
 from bot.store.tables.proposals import ProposalRow
 from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
@@ -248,9 +249,9 @@ async def test_a_proposal_changed_past_the_audit_is_named(nod: Nod) -> None:
 async def test_the_export_tells_who_did_what_and_hides_secrets(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.press(Verb.DECLINE, painted, reason="token xoxb-123456789012-abcdef")
-    found = await nod.database.read(verification.list_matching_rows, verification.AuditFilter())
-    lines = verification.format_jsonl(found)
+    found = await nod.database.read(search.list_matching_rows, AuditFilter())
+    lines = export_formats.format_jsonl(found)
     assert '"verb": "decline"' in lines
     assert '"actor": "chat:ana"' in lines
-    assert "xoxb" not in lines + verification.format_csv(found)
-    assert verification.format_csv(found).startswith('\ufeff"id","proposal_id","version","at","verb"')
+    assert "xoxb" not in lines + export_formats.format_csv(found)
+    assert export_formats.format_csv(found).startswith('\ufeff"id","proposal_id","version","at","verb"')

@@ -19,7 +19,7 @@ from sqlmodel import Session
 from bot.domain.audit import Act, AuditFilter
 from bot.jobs.distributed import prepare
 from bot.store import engine, migrations, people, rules
-from bot.store.audit import admin_changes, verification
+from bot.store.audit import admin_changes, search
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author
 from bot.store.database import Database
@@ -91,7 +91,7 @@ async def test_writes_that_wait_together_add_to_the_audit_log_once(database: Dat
         await asyncio.gather(*writes)
     assert len([each for each in asked if each.startswith("UPDATE chain_end")]) == 1
     assert not [each for each in asked if each.startswith("SAVEPOINT")]
-    found = await database.read(verification.find_rows_and_count, AuditFilter())
+    found = await database.read(search.find_rows_and_count, AuditFilter())
     assert [row["key"] for row in found[0]] == [f"key {number}" for number in range(20)]
 
 

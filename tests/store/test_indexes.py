@@ -33,7 +33,7 @@ from bot.store import (
     transitions,
     turns,
 )
-from bot.store.audit import verification
+from bot.store.audit import search, verification
 from bot.store.database import Database
 from bot.store.proposals import SearchScope
 from bot.store.tables.audit import AuditRow
@@ -122,7 +122,7 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     await nod.database.read(counts.list_turns, *await nod.database.read(counts.find_turns_under_way))
     await nod.database.read(counts.list_turns, 0, ())
     await nod.database.read(counts.update_tally, tally)
-    await nod.database.read(verification.load_page, AuditFilter(proposal=second.id[:8]), 9)
+    await nod.database.read(search.load_page, AuditFilter(proposal=second.id[:8]), 9)
     await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
     await nod.database.write(rules.pause_all, ADA, now)
     while not (step := await nod.database.write(pause.take_resume_step, ADA, now)) or not step.is_last:
@@ -217,8 +217,8 @@ def _steps_of_looks(file: Path, ended: int) -> Counter[str]:
     newest, _ = database.read_now(counts.find_turns_under_way)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
         "asked already": (asked_calls.find_calls_already_asked, waiting.conversation_id, now),
-        "audit": (verification.load_page, AuditFilter(), 5),
-        "audit of a proposal": (verification.load_page, AuditFilter(proposal=waiting.id), 5),
+        "audit": (search.load_page, AuditFilter(), 5),
+        "audit of a proposal": (search.load_page, AuditFilter(proposal=waiting.id), 5),
         "what a resume reads": (proposals.list_waiting_after, "", 9),
         "usage": (counts.list_usage, Parts.DAY, now - timedelta(days=30), None),
         "what stands": (counts.count_waiting,),

@@ -5,7 +5,7 @@ from datetime import timedelta
 from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Parts, UsageRow
 from bot.store import counts, tokens
-from bot.store.audit import verification
+from bot.store.audit import search
 from bot.store.database import Database
 from bot.store.turns import is_under_way
 from tests.kit import ANA, FakeClock
@@ -40,7 +40,7 @@ def test_the_record_is_read_in_pages_from_the_newest_row(rows: Rows, database: D
     database.write_now(tokens.issue_token, "ci", ANA, clock())
     seen, before = [], None
     while True:
-        page, before = database.read_now(verification.load_page, AuditFilter().with_numbers_below(before), 2)
+        page, before = database.read_now(search.load_page, AuditFilter().with_numbers_below(before), 2)
         seen += [row["id"] for row in page]
         if before is None:
             break

@@ -6,10 +6,11 @@ import pytest
 from sqlmodel import Session
 from starlette.requests import Request
 
+from bot.domain.audit import AuditFilter
 from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
-from bot.store.audit import verification
+from bot.store.audit import search, verification
 from bot.store.locks.process_lock import notify_processes
 from bot.store.tables.row import Row
 from bot.web.sign_in.tokens import Unauthenticated
@@ -75,7 +76,7 @@ async def test_the_database_has_no_token_and_the_audit_log_has_who_made_and_ende
         everything = await nod.app.database.read(_everything)
         assert label in everything
         assert secret not in everything
-        rows = await nod.app.database.read(verification.list_matching_rows, verification.AuditFilter())
+        rows = await nod.app.database.read(search.list_matching_rows, AuditFilter())
         assert [(r["thing"], r["key"], r["verb"], r["actor"]) for r in rows] == [
             ("token", label, "issue", "cli:ada"),
             ("token", label, "revoke", "cli:ada"),

@@ -190,7 +190,7 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
     """Return the accounts and places that a row of the audit log names.
 
-    The row is one of `verification.find_rows_and_count`.
+    The row is one of `search.find_rows_and_count`.
     """
     columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
     written = find_accounts_in(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
@@ -198,7 +198,7 @@ def list_mentioned(row: Mapping[str, Any]) -> list[str]:
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """Return one row of the audit log (`verification.find_rows_and_count`) as a line of text.
+    """Return one row of the audit log (`search.find_rows_and_count`) as a line of text.
 
     A row is about a proposal, or about another thing, which its column ``thing`` names. ``private``: the
     row's place is a chat with one person.

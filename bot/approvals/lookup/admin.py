@@ -31,8 +31,8 @@ from bot.domain.rulebook import Pause
 from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant
 from bot.store import conversations, people, rules
-from bot.store.audit import chain, log, verification
-from bot.store.audit.verification import ExportPart
+from bot.store.audit import chain, export_formats, log, search, verification
+from bot.store.audit.search import ExportPart
 from bot.store.database import Database
 from bot.store.rules import Policies, RuleRecord
 
@@ -201,7 +201,7 @@ class AdminLookup:
 
         The second value is None on the last page.
         """
-        return await self._database.read(verification.load_page, wanted, limit)
+        return await self._database.read(search.load_page, wanted, limit)
 
     async def audit_faults(
         self, anchors: Sequence[str], progress: Progress = ignore
@@ -217,16 +217,16 @@ class AdminLookup:
         return faults, newest
 
     async def audit_file(self, wanted: AuditFilter, form: str) -> AuditFile:
-        """Return the audit log without secrets, oldest first, in one of `verification.FORMATS`."""
-        first = await self._database.read(verification.load_export_part, wanted)
+        """Return the audit log without secrets, oldest first, in one of `export_formats.FORMATS`."""
+        first = await self._database.read(search.load_export_part, wanted)
         return AuditFile(first.total, self._export(wanted, form, first))
 
     async def _export(self, wanted: AuditFilter, form: str, part: ExportPart) -> AsyncIterator[str]:
         """Yield the text of the audit log, of which ``part`` is the first part, to its end."""
-        beginning, write = verification.FORMATS[form]
+        beginning, write = export_formats.FORMATS[form]
         yield beginning + write(part.rows)
         while part.done < part.total:
-            part = await self._database.read(verification.load_export_part, wanted, part.done, part.total)
+            part = await self._database.read(search.load_export_part, wanted, part.done, part.total)
             yield await asyncio.to_thread(write, part.rows)
 
     def _sees_all(self, session: Session, actor: Actor) -> bool:

@@ -15,7 +15,7 @@ from bot.domain.insights import DAYS, ENDS, Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.times import format_relative, format_span
 from bot.store import past_proposals
-from bot.store.audit import verification
+from bot.store.audit import export_formats
 from bot.store.rules import Policies
 
 MONTH = timedelta(days=30)  # the period of a report, unless the reader names another
@@ -72,4 +72,4 @@ def format_as_csv(insights: Insights) -> str:
         rows += [
             {"part": "hour", "key": f"{day} {hour:02}", "asked": asked} for hour, asked in enumerate(counts)
         ]
-    return verification.format_csv(rows, ("part", "key", "name", *_TALLY_COLUMNS))
+    return export_formats.format_csv(rows, ("part", "key", "name", *_TALLY_COLUMNS))

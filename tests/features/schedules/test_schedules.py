@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.audit import AuditFilter
 from bot.domain.chat import Address, Answer
 from bot.domain.conversations import LineRole
 from bot.domain.people import Membership
@@ -17,7 +18,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import Schedule, ScheduleState
-from bot.store.audit import verification
+from bot.store.audit import search, verification
 from bot.testing.control import Hold
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, MakeNod, Nod, call, says
 
@@ -510,7 +511,7 @@ async def test_people_list_pause_run_and_delete_their_own_and_admins_all(nod: No
     await nod.tick(DAY)
     assert runs(nod) == 1
     assert await nod.database.read(verification.find_faults_in_session) == []
-    rows, _ = await nod.database.read(lambda s: verification.load_page(s, verification.AuditFilter(), 100))
+    rows, _ = await nod.database.read(lambda s: search.load_page(s, AuditFilter(), 100))
     verbs = [row["verb"] for row in rows if row.get("thing") == "schedule"]
     assert verbs == ["drop", "run", "resume", "pause", "set"]
 

@@ -11,7 +11,7 @@ from bot.domain.chat import Answer
 from bot.domain.people import Actor
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.store.audit import verification
+from bot.store.audit import export_formats, search, verification
 from bot.tools.call import CallContext
 from bot.tools.decorator import tool
 from bot.tools.toolset import FixedToolset
@@ -26,7 +26,7 @@ def nod(make_nod: MakeNod) -> Nod:
 
 
 async def rows(nod: Nod, **wanted: str) -> list[dict[str, object]]:
-    found = await nod.database.read(verification.list_matching_rows, AuditFilter(**wanted))  # type: ignore[arg-type]
+    found = await nod.database.read(search.list_matching_rows, AuditFilter(**wanted))  # type: ignore[arg-type]
     return [row for row in found if row["thing"]]
 
 
@@ -169,8 +169,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="door", color="red"))
     (enrolled,) = await nod.asked(call("enroll", name="Eve", code="hunter2"))
     await nod.press(Verb.DECLINE, enrolled, by=PHONE, reason="not hers: sk-0123456789abcdefghij")
-    found = await nod.database.read(verification.list_matching_rows, AuditFilter())
-    exported = verification.format_jsonl(found) + verification.format_csv(found)
+    found = await nod.database.read(search.list_matching_rows, AuditFilter())
+    exported = export_formats.format_jsonl(found) + export_formats.format_csv(found)
     declined = next(row for row in found if row["verb"] == "decline")
     assert (declined["actor"], declined["person"], declined["channel"]) == ("phone:9", "chat:ana", "phone")
     assert (declined["version"], declined["digest"]) == (2, enrolled.digest)
@@ -179,8 +179,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     assert {row["grant_id"] for row in found if row["proposal_id"] == painted.id} == {1}
     assert "hunter2" not in exported
     assert "sk-0123" not in exported
-    assert len(verification.format_csv(found).splitlines()) == len(found) + 1
-    assert all(json.loads(line) for line in verification.format_jsonl(found).splitlines())
+    assert len(export_formats.format_csv(found).splitlines()) == len(found) + 1
+    assert all(json.loads(line) for line in export_formats.format_jsonl(found).splitlines())
 
 
 async def test_an_export_read_in_parts_has_every_row_once_in_the_order_of_numbers(
@@ -189,19 +189,19 @@ async def test_an_export_read_in_parts_has_every_row_once_in_the_order_of_number
     await linked(nod)
     await granted(nod)
     await nod.asked(call("paint", lamp="door", color="red"))
-    every = await nod.database.read(verification.list_matching_rows, AuditFilter())
-    monkeypatch.setattr(verification, "PART_ROWS", 3)
-    part = await nod.database.read(verification.load_export_part, AuditFilter())
+    every = await nod.database.read(search.list_matching_rows, AuditFilter())
+    monkeypatch.setattr(search, "PART_ROWS", 3)
+    part = await nod.database.read(search.load_export_part, AuditFilter())
     rows, parts = part.rows, 1
     while part.done < part.total:
         await say(nod, f"/approvals ttl {parts}h for look")  # what comes while it runs is not in it
-        part = await nod.database.read(verification.load_export_part, AuditFilter(), part.done, part.total)
+        part = await nod.database.read(search.load_export_part, AuditFilter(), part.done, part.total)
         rows, parts = rows + part.rows, parts + 1
         assert len(part.rows) <= 3
     assert rows == every
     assert parts == -(-len(every) // 3)
-    head, write = verification.FORMATS["csv"]
-    assert head + write(rows) == verification.format_csv(rows)
+    head, write = export_formats.FORMATS["csv"]
+    assert head + write(rows) == export_formats.format_csv(rows)
 
 
 async def test_a_check_tells_how_far_it_is_and_ends_where_no_one_waits(
@@ -288,7 +288,7 @@ async def test_the_export_says_who_asked_for_what_and_where(nod: Nod) -> None:
     edited = {"name": "Eva", "code": "hunter3"}
     await nod.press(Verb.EDIT, enrolled, arguments=edited)
     await nod.press(Verb.DECLINE, enrolled)
-    first, second, third = await nod.database.read(verification.list_matching_rows, AuditFilter())
+    first, second, third = await nod.database.read(search.list_matching_rows, AuditFilter())
     assert (first["requester"], first["requester_name"], first["place"]) == ("chat:ana", "Ana", str(ROOM))
     assert first["arguments"] == {"name": "Eve", "code": "••••••"}
     assert second["arguments"] == {"name": "Eva", "code": "••••••"}

@@ -16,7 +16,7 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.store.audit import admin_changes, chain, verification
+from bot.store.audit import admin_changes, chain, export_formats, search
 from bot.store.database import Database
 from bot.tools.toolset import FixedToolset
 from tests.approvals.test_trials import ledger_tools
@@ -35,7 +35,7 @@ CHANGES = 300
 
 
 async def export(nod: Nod) -> str:
-    return verification.format_jsonl(await nod.database.read(verification.list_matching_rows, AuditFilter()))
+    return export_formats.format_jsonl(await nod.database.read(search.list_matching_rows, AuditFilter()))
 
 
 async def verify(
@@ -218,7 +218,7 @@ async def test_a_sealed_export_is_verified_with_its_keys_and_with_no_other(
     try:
         old.write_now(admin_changes.begin_to_seal, ADA, clock())
         both.write_now(admin_changes.seal_with_key, clock())
-        exported = verification.format_jsonl(both.read_now(verification.list_matching_rows, AuditFilter()))
+        exported = export_formats.format_jsonl(both.read_now(search.list_matching_rows, AuditFilter()))
     finally:
         old.close()
         both.close()

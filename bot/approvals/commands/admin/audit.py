@@ -10,7 +10,7 @@ from bot.domain.audit import AuditFilter
 from bot.domain.chat import Command
 from bot.domain.times import UNIT_SECONDS
 from bot.store import conversations, people, proposals
-from bot.store.audit import verification
+from bot.store.audit import search, verification
 
 _MAX_AUDIT_ROWS = 20
 
@@ -31,9 +31,7 @@ class AuditCommands:
                 return await self._database.read(verification.describe_intact)
             return "\n".join(f"- {fault}" for fault in faults)
         audit_filter = await self._parse_filter(text)
-        rows, total = await self._database.read(
-            verification.find_rows_and_count, audit_filter, _MAX_AUDIT_ROWS
-        )
+        rows, total = await self._database.read(search.find_rows_and_count, audit_filter, _MAX_AUDIT_ROWS)
         mentioned: set[str] = set()
         for row in rows:
             mentioned.update(list_mentioned(row))
