@@ -74,7 +74,7 @@ class Groups:
 
     async def ask_missing(self) -> bool:
         """Ask for the groups that were needed and not known. Return True if any group is known now."""
-        unknown = self.policies.list_unlisted_groups()
+        unknown = self.policies.list_groups_to_ask_for()
         failed = await self.ask(unknown)
         return len(failed) < len(unknown)
 

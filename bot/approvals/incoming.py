@@ -38,7 +38,7 @@ from bot.store import (
     webhooks,
 )
 from bot.store.audit.log import Author
-from bot.store.engine import insert_new
+from bot.store.inserts import insert_new
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 

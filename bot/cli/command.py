@@ -107,7 +107,7 @@ def report_faults() -> Iterator[None]:
     except Exception as error:
         from sqlalchemy.exc import DBAPIError  # here, so that printing help does not load it
 
-        from bot.store.engine import explain_refusal
+        from bot.store.refusals import explain_refusal
 
         if not isinstance(error, DBAPIError):
             raise

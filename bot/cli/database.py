@@ -14,8 +14,8 @@ from bot.cli.shared import database_url, escape_for_terminal, load_settings, ope
 from bot.errors import NodError, SettingsError
 from bot.settings import check_database_address
 from bot.store import migrations
+from bot.store.backups import back_up
 from bot.store.database import Database
-from bot.store.engine import back_up
 from bot.store.locks.process_lock import is_at_work
 from bot.store.transfer import transfer
 

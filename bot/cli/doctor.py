@@ -57,8 +57,9 @@ from bot.settings import (
     is_set_by_cluster,
 )
 from bot.store import migrations, secrets, tokens
+from bot.store.backups import check_pages
 from bot.store.database import Database
-from bot.store.engine import check_pages, open_engine
+from bot.store.engine import open_engine
 from bot.store.locks.process_lock import check_not_lost, is_at_work
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage

@@ -14,9 +14,9 @@ from bot.domain.chat import Clock
 from bot.domain.jobs import Dispatcher, Peers, Process
 from bot.jobs.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 from bot.store import processes
+from bot.store.backups import check_pages
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
-from bot.store.engine import check_pages
 from bot.store.locks.process_lock import FileLock, check_not_lost
 
 _MAX_CHECKED_BYTES = 64 * 1024**2  # a larger file is not checked at a start, as that takes too long

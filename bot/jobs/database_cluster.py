@@ -24,9 +24,9 @@ from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
-from bot.store.engine import explain_refusal
 from bot.store.locks.process_lock import notify_processes
 from bot.store.notifications import LISTENING, Wire
+from bot.store.refusals import explain_refusal
 from bot.telemetry.logs import logger
 
 log = logger(__name__)

@@ -23,8 +23,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.domain.jobs import LOCAL_QUEUE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
 from bot.jobs.dispatcher import SLOTS, EmbeddedDispatcher, Handler, QueueOf
-from bot.store.engine import explain_refusal
 from bot.store.notifications import Wire, build_conninfo
+from bot.store.refusals import explain_refusal
 from bot.telemetry.logs import logger
 
 log = logger(__name__)

@@ -23,7 +23,7 @@ from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.store import database, messages, people
 from bot.store import proposals as proposal_store
-from bot.store.engine import insert_new
+from bot.store.inserts import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, is_at_or_below, table_of, value_of

@@ -12,7 +12,7 @@ from sqlalchemy import UniqueConstraint, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.engine import insert_new, insert_or_ignore
+from bot.store.inserts import insert_new, insert_or_ignore
 from bot.store.tables.row import (
     Row,
     delete_older,

@@ -20,7 +20,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.text import hash_text
 from bot.errors import SecretLost
-from bot.store.engine import insert_or_update
+from bot.store.inserts import insert_or_update
 from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
 

@@ -19,15 +19,16 @@ from bot.domain.proposals import Proposal
 from bot.domain.text import storable
 from bot.store import database
 from bot.store.audit.log import Author
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
 
 _ACCOUNT = table_of(AccountRow)
 _NAME = table_of(NameRow)
+_PERSON_ID = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor"))
+_STANDING = select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor"))
 SELECT_PERSON = select(
-    select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
-    select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
+    _PERSON_ID.scalar_subquery().label("person_id"), _STANDING.scalar_subquery().label("stored_standing")
 )
 """Columns: the id of the Person behind an account, and what its platform said last of its membership."""
 _MAX_NAME_CHARS = 100
@@ -51,8 +52,8 @@ def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
 
 
 def _load_person(session: Session, actor: Actor) -> Person:
-    person_id, stored_standing = session.connection().execute(SELECT_PERSON, {"actor": str(actor)}).one()
-    return make_person(session, actor, person_id, stored_standing)
+    row = session.connection().execute(SELECT_PERSON, {"actor": str(actor)}).one()
+    return make_person(session, actor, row.person_id, row.stored_standing)
 
 
 def make_person(session: Session, actor: Actor, person_id: str | None, stored_standing: str | None) -> Person:

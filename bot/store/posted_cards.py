@@ -23,8 +23,8 @@ from bot.domain.chat import Address
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.store import proposals
-from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
 from bot.store.tables.row import is_at_or_below, table_of, value_of

@@ -18,7 +18,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.jobs import Process
 from bot.errors import LeasedElsewhere
 from bot.store.database import Database
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.row import Row, count_changed, table_of
 
 

@@ -21,7 +21,7 @@ from bot.domain.risks import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.work_limits import AnswerRoom, Bounds
 from bot.store import database
-from bot.store.engine import insert_or_ignore, insert_or_update
+from bot.store.inserts import insert_or_ignore, insert_or_update
 from bot.store.proposal_rows import from_row
 from bot.store.tables.conversations import ConversationRow, is_inside
 from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRow, ToolVersionRow

@@ -1,19 +1,19 @@
 """Rules as rows, and the policy that is made of them.
 
 A *policy* is the defaults of the settings together with the rules that admins set, the *rulebook*. `Policies`
-keeps the newest policy in memory. Every change of a rule raises the version of the *book*, one row, in the
-same transaction, so a process knows with one small read whether its policy is the current one. The same row
-holds since when Nod is paused. Changes and their authors are recorded in
-``bot/store/audit/admin_changes.py``.
+keeps the newest policy in memory. Every change of a rule raises the version of the rulebook in the same
+transaction, so a process knows with one small read whether its policy is the current one. The version is in
+the only row of `BookRow`, which also holds since when Nod is paused. Changes and their authors are recorded
+in ``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, update
+from sqlalchemy import Row, func, update
 from sqlmodel import Session, col, select
 
 from bot.domain.audit import Act
@@ -31,34 +31,32 @@ from bot.store import database, people, proposal_rows, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.tables.people import AbsenceRow
 from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
-BOOK_ID = 1  # the key of the only row of the book
+BOOK_ID = 1  # the key of the only row of `BookRow`
 _PAUSE_KEY = "everything"  # the key of the pause in the audit log
 GROUP_VALID_FOR = timedelta(seconds=30)
 """The time for which a platform's list of the members of a user group counts."""
-_BOOKS = table_of(BookRow)
-_SELECT_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
-VERSION_COLUMNS = tuple(
-    select(column).where(_BOOKS.c.id == BOOK_ID).scalar_subquery()
-    for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
+_BOOK = table_of(BookRow)
+_SELECT_VERSION = select(_BOOK.c.version, _BOOK.c.paused_at).where(_BOOK.c.id == BOOK_ID)
+VERSION_COLUMNS = (
+    select(_BOOK.c.version).where(_BOOK.c.id == BOOK_ID).scalar_subquery().label("rules_version"),
+    select(_BOOK.c.paused_at).where(_BOOK.c.id == BOOK_ID).scalar_subquery().label("rules_paused_at"),
 )
-"""The columns with the book's version and pause, for statements of other modules; see `cache_version`."""
-# for `Policies.load_with_person` and `Policies.find_proposal_with_policy`: the last four columns are those of
-# `people.SELECT_PERSON` and `VERSION_COLUMNS`
+"""The columns with the rulebook's version and the pause, for other statements; see `cache_version`."""
 _SELECT_PERSON_AND_VERSION = people.SELECT_PERSON.add_columns(*VERSION_COLUMNS)
-_SELECT_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(
+_SELECT_PROPOSAL_PERSON_AND_VERSION = proposals.SELECT_BY_ID.add_columns(
     *people.SELECT_PERSON.selected_columns, *VERSION_COLUMNS
 )
 
 
 def cache_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
-    """Cache the book's version and pause for the rest of this snapshot.
+    """Cache the rulebook's version and the pause for the rest of this snapshot.
 
     ``version`` and ``paused_at``: the values of `VERSION_COLUMNS`, which another statement has read.
     """
@@ -66,7 +64,7 @@ def cache_version(session: Session, version: int | None, paused_at: datetime | N
 
 
 def _load_version(session: Session) -> tuple[int | None, datetime | None]:
-    """Return the book's version and the start of the pause; both None before the first rule."""
+    """Return the rulebook's version and the start of the pause; both None before the first rule."""
     row = database.read_once(
         session, BookRow, lambda: session.connection().execute(_SELECT_VERSION, {}).first()
     )
@@ -83,25 +81,27 @@ class Policies:
         self._lock = Lock()  # for changes of ``latest_policy``, since transactions run in threads
         self._clock = clock
         # the user groups by name, each with the time at which its platform listed the members
-        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}
+        self._listed_groups: Mapping[str, tuple[UserGroup, datetime]] = {}
 
     def cache_group(self, name: str, group: UserGroup) -> None:
         """Cache the members of a group, as its platform has just listed them."""
-        self._groups = {**self._groups, name: (group, self._clock())}
+        self._listed_groups = {**self._listed_groups, name: (group, self._clock())}
 
-    def list_unlisted_groups(self) -> list[str]:
+    def list_groups_to_ask_for(self) -> list[str]:
         """Return the user groups whose members are needed, but not known now.
 
-        Rules name the groups, or a policy was asked about them (`Policy.unknown_groups_needed`).
+        A group is needed if a rule names it, if its members were listed before, or if a policy was asked
+        about it (`Policy.unknown_groups_needed`).
         """
-        named: set[str] = set()
+        named: set[str] = set()  # accounts and groups that rules name
         for rule in self.latest_policy.book.list_about(Subject.DECIDERS):
-            if isinstance(rule.value, tuple):
+            if isinstance(rule.value, tuple):  # those who decide
                 named.update(map(str, rule.value))
-        named.update(rule.scope for rule in self.latest_policy.book.list_about(Subject.ATTENTION))
+        for rule in self.latest_policy.book.list_about(Subject.ATTENTION):
+            named.add(rule.scope)  # whose attention it limits
         needed = (
             {name for name in named if is_group(name)}
-            | self._groups.keys()
+            | self._listed_groups.keys()
             | self.latest_policy.unknown_groups_needed
         )
         return sorted(needed - self._list_known_groups().keys())
@@ -109,7 +109,7 @@ class Policies:
     def _list_known_groups(self) -> dict[str, UserGroup]:
         now = self._clock()
         known = {}
-        for name, (group, listed_at) in self._groups.items():
+        for name, (group, listed_at) in self._listed_groups.items():
             if abs(now - listed_at) < GROUP_VALID_FOR:
                 known[name] = group
         return known
@@ -130,37 +130,28 @@ class Policies:
 
         None if the proposal does not exist.
         """
-        values = {"id": proposal_id, "actor": str(actor)}
-        row = session.connection().execute(_SELECT_PROPOSAL_FOR, values).first()
+        parameters = {"id": proposal_id, "actor": str(actor)}
+        row = session.connection().execute(_SELECT_PROPOSAL_PERSON_AND_VERSION, parameters).first()
         if row is None:
             return None
-        person_and_version = row[-4:]
-        policy, person = self._cache_and_make(session, actor, *person_and_version)
+        policy, person = self._cache_and_make(session, actor, row)
         database.cache_read(session, (self, people.make_cache_key(actor)), (policy, person))
         return proposal_rows.from_row(row), policy, person
 
     def _read_policy_and_person(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         row = session.connection().execute(_SELECT_PERSON_AND_VERSION, {"actor": str(actor)}).one()
-        return self._cache_and_make(session, actor, *row)
+        return self._cache_and_make(session, actor, row)
 
-    def _cache_and_make(
-        self,
-        session: Session,
-        actor: Actor,
-        person_id: str | None,
-        stored_standing: str | None,
-        version: int | None,
-        paused_at: datetime | None,
-    ) -> tuple[Policy, Person]:
-        """Return the policy and the Person of an account, made from columns that were just read.
+    def _cache_and_make(self, session: Session, actor: Actor, row: Row[Any]) -> tuple[Policy, Person]:
+        """Return the policy and the Person of an account, made from a row that was just read.
 
-        The columns are those of `people.SELECT_PERSON` and `VERSION_COLUMNS`. What is read is cached for the
-        rest of the snapshot.
+        The row has the columns of `people.SELECT_PERSON` and `VERSION_COLUMNS`. What is in them is cached for
+        the rest of the snapshot.
         """
-        person = people.make_person(session, actor, person_id, stored_standing)
+        person = people.make_person(session, actor, row.person_id, row.stored_standing)
         database.cache_read(session, people.make_cache_key(actor), person)
-        cache_version(session, version, paused_at)
-        return self._make_policy(session, version, paused_at), person
+        cache_version(session, row.rules_version, row.rules_paused_at)
+        return self._make_policy(session, row.rules_version, row.rules_paused_at), person
 
     def _make_policy(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """Return the policy with the rules of this version, and with current groups and absences.
@@ -183,7 +174,7 @@ class Policies:
                     # another thread may have read a newer policy
                     if policy.book.version > self.latest_policy.book.version:
                         self.latest_policy = policy
-        if not (self._groups or policy.absences):
+        if not (self._listed_groups or policy.absences):
             return policy
         away = tuple(absence for absence in policy.absences if absence.until > self._clock())
         return replace(policy, groups=self._list_known_groups(), absences=away)
@@ -230,9 +221,14 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
 def _end_rule_in_slot(session: Session, rule: Rule, by: Actor, now: datetime) -> admin_changes.ThingState:
     """End the current rule whose place a new one takes; return its state before, None without one."""
     before: admin_changes.ThingState = None
-    same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
-    for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
-        if _to_rule(row, UTC).slot == rule.slot:
+    rows_on_same_calls = select(RuleRow).where(
+        RuleRow.subject == rule.subject,
+        RuleRow.scope == rule.scope,
+        RuleRow.pattern == rule.pattern,
+        col(RuleRow.ended_at).is_(None),
+    )
+    for row in session.exec(rows_on_same_calls):
+        if _to_rule(row, UTC).slot == rule.slot:  # in any zone: a slot has no end
             row.ended_at = now
             row.ended_by = str(by)
             session.add(row)
@@ -266,7 +262,7 @@ def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzi
 
 
 def end_overdue_rules(session: Session, book: Rulebook, now: datetime) -> None:
-    """Mark the rules of a book whose time is over as ended in their rows.
+    """Mark the rules of a rulebook whose time is over as ended in their rows.
 
     They match nothing any longer, with or without that mark.
     """
@@ -307,7 +303,7 @@ def list_rules(session: Session, zone: tzinfo = UTC) -> list[RuleRecord]:
     return [RuleRecord(_to_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
-def count_versions(session: Session, rule: Rule) -> int:
+def count_ever_set(session: Session, rule: Rule) -> int:
     """Return how many rules were ever set with the subject and the scope of this one."""
     count = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
     return session.exec(count).one()
@@ -334,7 +330,7 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
 def resume(session: Session, by: Author, now: datetime) -> timedelta:
     """End the pause and return its length.
 
-    The caller has moved the due times of proposals before.
+    Call it after the due times of all proposals were moved by that length.
     """
     row = session.get_one(BookRow, BOOK_ID)
     since = row.paused_at or now
@@ -349,7 +345,7 @@ def resume(session: Session, by: Author, now: datetime) -> timedelta:
 def move_pause_start(session: Session, by: Author, since: datetime, now: datetime) -> None:
     """Move the start of the current pause to ``since``.
 
-    The caller has moved all due times by the time between the old start and the new one.
+    Call it after the due times of all proposals were moved by the time between the old start and the new one.
     """
     row = session.get_one(BookRow, BOOK_ID)
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
@@ -384,7 +380,7 @@ def format_pause(session: Session, zone: tzinfo) -> str:
 
 
 def raise_version(session: Session) -> None:
-    """Raise the book's version, so that every process reads the rulebook again."""
+    """Raise the rulebook's version, so that every process reads the rules again."""
     session.execute(insert_or_ignore(session, BookRow).values(id=BOOK_ID, version=0))
     session.execute(update(BookRow).where(col(BookRow.id) == BOOK_ID).values(version=BookRow.version + 1))
 

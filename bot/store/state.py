@@ -20,7 +20,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import LostRace
 from bot.store import rules
-from bot.store.engine import insert_or_update
+from bot.store.inserts import insert_or_update
 from bot.store.tables.row import Row, is_old, make_json_column, table_of
 from bot.store.tables.rules import BookRow
 

@@ -21,7 +21,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, transcripts, turns
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
 from bot.store.tables.row import is_at_or_below, table_of, value_of
 

@@ -24,8 +24,8 @@ from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import Author, Change
-from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
+from bot.store.inserts import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.proposal_rows import COLUMNS, UNRECORDED, from_row, to_row
 from bot.store.proposals import SELECT_PROPOSALS

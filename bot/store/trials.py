@@ -25,7 +25,7 @@ from bot.errors import TooManyCalls
 from bot.store import people
 from bot.store.audit import admin_changes, chain
 from bot.store.audit.admin_changes import Thing
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.processes import ProcessRow
 from bot.store.tables.audit import LedgerRow

@@ -22,7 +22,7 @@ from bot.domain.people import SHELL
 from bot.domain.proposal_states import State
 from bot.errors import TakenOver
 from bot.store import conversations, messages, outputs, processes, rules, transcripts
-from bot.store.engine import insert_new
+from bot.store.inserts import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
@@ -55,7 +55,6 @@ _LOCKED_TURN = _WANTED_TURN.with_for_update()
 
 # for `load_turn`: the turn with its conversation and the version of the rules, and whether lines or files of
 # the conversation are undelivered
-_RULES_VERSION, _RULES_PAUSED_AT = rules.VERSION_COLUMNS
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
 _WANTED_TURN_WITH_CONVERSATION = (
     select(
@@ -63,7 +62,7 @@ _WANTED_TURN_WITH_CONVERSATION = (
         _TURN.c.owner.label("turn_owner"),
         *(_TURN.c[name] for name in _USAGE_COLUMNS),
     )
-    .add_columns(_RULES_VERSION.label("rules_version"), _RULES_PAUSED_AT.label("rules_paused_at"))
+    .add_columns(*rules.VERSION_COLUMNS)
     .add_columns(_HAS_UNDELIVERED, *_CONVERSATION.c)
     .join_from(_TURN, _CONVERSATION, _CONVERSATION.c.id == _TURN.c.conversation_id)
     .where(_IS_WANTED_HERE)

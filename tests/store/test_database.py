@@ -18,12 +18,13 @@ from sqlmodel import Session
 
 from bot.domain.audit import Act, AuditFilter
 from bot.jobs.distributed import prepare
-from bot.store import engine, migrations, people, rules
+from bot.store import backups, migrations, people, rules
 from bot.store.audit import admin_changes, search
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import Author
+from bot.store.backups import back_up
 from bot.store.database import Database
-from bot.store.engine import back_up, open_unpooled
+from bot.store.engine import open_unpooled
 from bot.store.notifications import build_conninfo
 from bot.telemetry.outages import describe_outage, is_outage
 from tests.kit import held
@@ -484,7 +485,7 @@ def test_a_copy_holds_what_is_only_in_the_log_yet_and_replaces_no_file(tmp_path:
 def test_a_backup_in_steps_is_of_one_moment_while_others_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BACKUP_PAGES", 10)
+    monkeypatch.setattr(backups, "BACKUP_PAGES", 10)
     file, copy = tmp_path / "nod.db", tmp_path / "copy.db"
     database = Database(f"sqlite:///{file}")
     migrations.upgrade(database.engine)

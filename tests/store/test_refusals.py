@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store.engine import explain_refusal
+from bot.store.refusals import explain_refusal
 
 
 @contextmanager

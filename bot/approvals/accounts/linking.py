@@ -24,8 +24,8 @@ from bot.domain.people import Actor, Person, Role
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
+from bot.store.inserts import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.tables.people import AccountRow

@@ -19,7 +19,7 @@ from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.features.attention.tables import HeldRow, ReachedRow
 from bot.store import proposals
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, table_of
 

@@ -31,8 +31,8 @@ from bot.domain.reading_signs import PersonSigns, ReadDecision, count_signs, cou
 from bot.domain.times import format_span
 from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
 from bot.store import past_proposals, people, proposals
-from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
+from bot.store.inserts import insert_or_ignore
 from bot.store.rules import Policies
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import delete_older, table_of

@@ -19,7 +19,7 @@ from sqlmodel import Session, col, select
 
 from bot.errors import PermanentRefusal
 from bot.features.issues.tables import IssueCommentRow, IssueRow
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables.row import value_of
 
 IssueState = Literal["open", "closed"]

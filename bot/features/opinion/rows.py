@@ -18,7 +18,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.rule_values import OpinionEffect, Subject
 from bot.domain.rulebook import Rulebook
 from bot.features.opinion.tables import OpinionRow
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import count_changed, table_of

@@ -16,7 +16,7 @@ from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.features.paging.tables import PageRow
 from bot.store import proposals
-from bot.store.engine import insert_or_update
+from bot.store.inserts import insert_or_update
 from bot.store.tables.row import count_changed, table_of
 
 _TABLE = table_of(PageRow)

@@ -25,7 +25,7 @@ from bot.domain.proposals import Proposal
 from bot.features.push.rows import is_live
 from bot.features.push.tables import AskedAgainRow, DeviceRow, NotificationRow
 from bot.store import proposals
-from bot.store.engine import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
 from bot.store.rules import Policies
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow

@@ -26,7 +26,7 @@ from bot.domain.rule_values import Hours
 from bot.domain.text import hash_text
 from bot.errors import NodError, SecretLost
 from bot.features.push.tables import DeviceRow, NotificationRow, QuietRow
-from bot.store.engine import insert_or_update
+from bot.store.inserts import insert_or_update
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.secrets import decrypt_in, encrypt_in

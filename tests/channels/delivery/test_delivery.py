@@ -18,7 +18,7 @@ from bot.domain.proposal_states import Cause, State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, ToolError
 from bot.store import posted_cards
-from bot.store.engine import back_up
+from bot.store.backups import back_up
 from tests.kit import (
     ADA,
     ANA,

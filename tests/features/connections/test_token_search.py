@@ -20,7 +20,7 @@ from sqlalchemy import make_url
 
 from bot.domain.connections import encodings_of
 from bot.domain.proposal_states import State
-from bot.store.engine import back_up
+from bot.store.backups import back_up
 from bot.telemetry import logs
 from bot.testing.world import Says
 from tests.features.connections.conftest import Browser

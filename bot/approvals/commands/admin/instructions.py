@@ -52,7 +52,7 @@ class InstructionCommands:
             if stored.rule.subject is Subject.INSTRUCTIONS and covers(stored.rule.scope, scope)
         ]
         instructions.sort(key=lambda stored: len(stored.rule.scope))
-        return [(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
+        return [(stored, rules.count_ever_set(session, stored.rule)) for stored in instructions]
 
 
 def _parse_instructions(text: str, command: Command) -> Rule:
