@@ -19,7 +19,8 @@ from bot.approvals import rights
 from bot.approvals.lookup import context as turn_context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
-from bot.channels.delivery.cards import Cards, draw_card
+from bot.channels.delivery.card_drawing import draw_card
+from bot.channels.delivery.cards import Cards
 from bot.domain.batches import batch_card, group_by_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address

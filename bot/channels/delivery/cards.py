@@ -4,7 +4,8 @@ A card is the message about a proposal. A copy is one posted card, stored with i
 reference to the message (``bot/store/posted_cards.py``). `Cards.post_all` posts the cards of the proposals of
 one answer of the agent, `Cards.redraw` brings their copies up to date. Three or more calls of one tool in an
 answer are a batch and have one card together, a table. Several other proposals of an answer are a group,
-whose first card also has buttons for all. Which people get or read a card is settled in ``audience.py``.
+whose first card also has buttons for all. Which people get or read a card is settled in ``audience.py``; what
+it says at each place is drawn in ``card_drawing.py``.
 
 A copy is outdated if its proposal has changed since it was drawn. Two fields of a `Copy` serve that:
 ``wanted`` counts the changes that it should show, and ``shown`` is the fingerprint of the card that it shows,
@@ -26,21 +27,19 @@ from bot.approvals import lifecycle
 from bot.approvals.lookup.proposals import cards_of
 from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery import audience
+from bot.channels.delivery.card_drawing import ProposalCard, draw_card
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import Pauses
-from bot.domain.batches import batch_card
-from bot.domain.card_rendering import place_card
-from bot.domain.cards import Card, OriginChat
-from bot.domain.chat import Address, Clock, same_chat
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, find_name, is_group, name_of_channel
+from bot.domain.people import Actor, is_group
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, notices, people, posted_cards, proposals
+from bot.store import conversations, notices, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
-from bot.store.connections import is_owner
 from bot.store.database import Database
 from bot.store.posted_cards import Copy
 from bot.store.processes import Leases
@@ -54,13 +53,6 @@ _LOOK_SECONDS = 0.05  # between two looks for outdated copies, see `Cards._redra
 _MAX_LOOKS = 20  # the looks in which copies that will change again soon may wait
 _MAX_PASSES = 5  # the looks after those, in which every outdated copy is redrawn
 _CHECK_SECONDS = 5.0  # the time for a platform to say whether Nod can post at a place
-
-
-class ProposalCard(NamedTuple):
-    """A proposal and its card as it is now."""
-
-    proposal: Proposal
-    card: Card
 
 
 class _DrawnCard(NamedTuple):
@@ -546,85 +538,3 @@ class Cards:
 def _select_temporary(failures: Mapping[Address, ChannelError]) -> dict[Address, ChannelError]:
     """Return the failures after which another try may succeed."""
     return {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
-
-
-def draw_card(
-    session: Session,
-    proposal: Proposal,
-    available: AvailableTools,
-    policies: Policies,
-    at: Address | None,
-    *,
-    together: bool,
-) -> ProposalCard:
-    """Return a proposal's card for a reader ``at`` an address; None for no place in particular.
-
-    ``together``: as in `Cards.load_card`.
-    """
-    if together and proposal.batch:
-        members = proposals.list_of_batch(session, proposal.batch)
-        cards = cards_of(session, policies, available, members)
-        proposal = members[0]
-        card = batch_card(members, [cards[member.id] for member in members])
-    else:
-        card = cards_of(session, policies, available, [proposal])[proposal.id]
-    conversation = conversations.get_conversation(session, proposal.conversation_id)
-    if at is not None and conversation is not None and card.pending:
-        card = _place_card_at(session, policies, conversation, proposal, card, at)
-    return ProposalCard(proposal, card)
-
-
-def _place_card_at(
-    session: Session,
-    policies: Policies,
-    conversation: Conversation,
-    proposal: Proposal,
-    card: Card,
-    at: Address,
-) -> Card:
-    """Return a pending card with the deciders and the buttons that readers at an address may have."""
-    origin = str(conversation.origin)
-    # True if the reader is in another chat than where it was asked for. An agent's request was asked for in
-    # no chat that people could open, and its card names the agent instead.
-    is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
-    named_places = {origin} if is_elsewhere else set()
-    names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
-    origin_chat = _describe_origin(conversation, at, names) if is_elsewhere else None
-
-    may_approve = True
-    has_other_copies = False  # then the card says that people who may approve have it, too
-    if conversation.private and not is_elsewhere:  # only the requester reads this chat
-        requester = people.load_person(session, proposal.requester)
-        # a call under the requester's own account at a server waits for their own approval
-        uses_own_account = is_owner(proposal, requester)
-        objection = policies.load(session).find_decision_objection(proposal, requester, requester)
-        may_approve = uses_own_account or objection is None
-    if not may_approve:
-        copies = posted_cards.list_copies(session, proposal.card_id)
-        has_other_copies = any(copy.address != conversation.origin for copy in copies)
-
-    chats = proposal.deciders.escalation_chats
-    return place_card(
-        card,
-        proposal,
-        origin_chat=origin_chat,
-        may_approve=may_approve,
-        deciders_have_copies=has_other_copies,
-        escalated=any(same_chat(chat, str(at)) for chat in chats),
-        names=names,
-    )
-
-
-def _describe_origin(conversation: Conversation, at: Address, names: Names) -> OriginChat:
-    """Return the chat where a card was asked for, as people who read it ``at`` another chat see it."""
-    origin = str(conversation.origin)
-    channel = name_of_channel(conversation.origin.channel)
-    in_channel = "" if conversation.origin.channel == at.channel else f" in {channel}"
-    if conversation.private:
-        return OriginChat(f"a private chat{in_channel}", None, has_own_name=False)
-    if channel[:1].islower():  # a single place, such as "the console"; Slack has many
-        return OriginChat(channel, origin, has_own_name=True)
-    name = find_name(origin, names)
-    if name:
-        return OriginChat(f"{name}{in_channel}", origin, has_own_name=True)
-    return OriginChat(f"a chat in {channel}", origin, has_own_name=False)
