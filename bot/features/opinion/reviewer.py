@@ -44,15 +44,17 @@ _AT_A_TIME = 8  # the most opinions that one process asks for at the same time
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
 _NOT_RAISED_TEXT = "no one else could approve it as well"
-_MISSING_TEXT = "it did not come in time"
+_LATE_TEXT = "it did not come in time"
+_UNUSABLE_TEXT = "its answer can't be used"
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """The outcome of a question to a model."""
+class _Outcome:
+    """The outcome of a question to a model: its opinion, or why it is missing, and the cost."""
 
-    words: OpinionWords | None = None  # None: there is no opinion
-    usage: Usage | None = None  # the cost; None: the model was not asked
+    words: OpinionWords | None = None  # None: the opinion is missing
+    why_missing: str = _LATE_TEXT
+    usage: Usage | None = None  # None: the model was not asked
 
 
 @dataclass(eq=False)
@@ -98,24 +100,24 @@ class Reviewer:
                 read_case, self.policies, self.all_card_chats, row.proposal_id, row.round, now
             )
             seconds_left = (row.due_at - now).total_seconds()
-            answer = _Answer()
+            outcome = _Outcome()
             if case is not None and seconds_left > 0:
-                answer = await self._ask(case, row.model, seconds_left)
+                outcome = await self._ask(case, row.model, seconds_left)
 
             def store_outcome(session: Session) -> tuple[Job, ...]:
-                return self._store_outcome(session, row, case, answer, self.clock())
+                return self._store_outcome(session, row, case, outcome, self.clock())
 
             jobs = await self.database.write(store_outcome)
             await self.wake(*jobs)
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
 
-    async def _ask(self, case: Case, name: str, seconds: float) -> _Answer:
+    async def _ask(self, case: Case, name: str, seconds: float) -> _Outcome:
         """Ask the model called ``name`` about a case, for at most ``seconds``."""
         model = self.models.by_name.get(name)
         if model is None:
             log.warning("no model gives second opinions", model=name)
-            return _Answer()
+            return _Outcome()
         text = ""
         finished: Finished | None = None
         try:
@@ -132,11 +134,11 @@ class Reviewer:
                         break
         except (ModelError, TimeoutError) as error:
             log.warning("a second opinion did not come", model=name, why=str(error) or "it took too long")
-            return _Answer(usage=Usage(model_calls=1, model=name))
+            return _Outcome(usage=Usage(model_calls=1, model=name))
         words = None
         if finished:  # otherwise the answer was too long, or was cut
             words = read_review(text, case.facts, has_request=bool(case.request))
-        return _Answer(words, self._count_usage(name, finished))
+        return _Outcome(words, _UNUSABLE_TEXT, self._count_usage(name, finished))
 
     def _count_usage(self, name: str, finished: Finished | None) -> Usage:
         """Return the cost of a question to a model; without tokens if the answer did not finish."""
@@ -152,7 +154,7 @@ class Reviewer:
         )
 
     def _store_outcome(
-        self, session: Session, row: OpinionRow, case: Case | None, answer: _Answer, now: datetime
+        self, session: Session, row: OpinionRow, case: Case | None, outcome: _Outcome, now: datetime
     ) -> tuple[Job, ...]:
         """Store the outcome of an opinion, once: its cost, one more approval if required, and its line.
 
@@ -160,28 +162,29 @@ class Reviewer:
         """
         if not rows.end_opinion(session, row.proposal_id, row.round):
             return ()
-        if case is not None and answer.usage is not None:
+        if case is not None and outcome.usage is not None:
             asker = str(case.proposal.requester)
             message_id = case.request_message_id or None
-            turns.add_cost(session, case.proposal.conversation_id, asker, message_id, answer.usage, now)
-        words = answer.words
+            turns.add_cost(session, case.proposal.conversation_id, asker, message_id, outcome.usage, now)
+        words = outcome.words
         is_no = words is not None and words.asked is Asked.NO
         is_required_and_missing = words is None and row.raising == OpinionEffect.NO_OR_MISSING
         if is_required_and_missing or (is_no and row.raising):
-            return self._require_approval(session, row, words, now)
+            return self._require_approval(session, row, outcome, now)
         jobs = self._run_approved(session, row)
         if words is not None:
             jobs += self._annotate(session, row, words.format_line(), now)
         return jobs
 
     def _require_approval(
-        self, session: Session, row: OpinionRow, words: OpinionWords | None, now: datetime
+        self, session: Session, row: OpinionRow, outcome: _Outcome, now: datetime
     ) -> tuple[Job, ...]:
         """Require one more approval of the proposal, and add a line about this to the card.
 
         The number of approvals stays as it is if no further person could approve; then the line says that.
         """
-        why = words.format_line() if words else _MISSING_TEXT
+        words = outcome.words
+        why = words.format_line() if words else outcome.why_missing
         before = proposals.get(session, row.proposal_id)
         raised, jobs = lifecycle.require_another_approval(
             session, self.policies, row.proposal_id, row.round, f"{_name(row)}: {why}", now
@@ -189,7 +192,7 @@ class Reviewer:
         if before is None or raised is None:
             return jobs
         consequence = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
-        line = words.format_line(consequence) if words else f"{_MISSING_TEXT}; {consequence}"
+        line = words.format_line(consequence) if words else f"{outcome.why_missing}; {consequence}"
         return (*jobs, *self._annotate(session, row, line, now), *self._run_approved(session, row))
 
     def _annotate(self, session: Session, row: OpinionRow, text: str, now: datetime) -> tuple[Job, ...]:

@@ -201,6 +201,17 @@ async def test_a_missing_one_raises_where_the_rule_says_so(make_nod: MakeNod, *,
     assert line.text == "it did not come in time; one more approval is needed"
 
 
+@pytest.mark.parametrize("answer", [says("APPROVE"), says("x" * 5_000)], ids=["no opinion", "too long"])
+async def test_an_answer_that_came_and_is_not_usable_is_not_told_as_one_that_did_not_come(
+    make_nod: MakeNod, answer: Scripted
+) -> None:
+    nod = await make(make_nod, "raises, or is missing")
+    proposal = await propose(nod, answer)
+    assert (await nod.now(proposal)).quorum == 2
+    [line] = await find_late(nod, proposal)
+    assert line.text == "its answer can't be used; one more approval is needed"
+
+
 async def test_a_raise_that_no_one_could_meet_is_told_and_nothing_is_raised(make_nod: MakeNod) -> None:
     nod = await make(make_nod, "raises")
     await nod.command(f"/approvals approvers {BEN} for paint", by=ADA)
