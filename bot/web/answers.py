@@ -2,8 +2,8 @@
 
 A route raises `HttpError`, or one of its kinds, to answer with an error: ``{"ok": false, "error": "…"}`` and
 the status that fits. `HANDLERS` makes the same of FastAPI's own errors; a browser that asks for an unknown
-page gets a page. Unforeseen errors are answered by ``limits.py``. A file of a tool is a download, and never
-shown as a page.
+page gets a page. Unforeseen errors are answered by ``safe_responses.py``. A file of a tool is a download, and
+never shown as a page.
 """
 
 import asyncio

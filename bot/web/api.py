@@ -38,6 +38,7 @@ from bot.web.answers import HANDLERS, HttpError
 from bot.web.bundle import bundle
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.methods import HeadAndOptions
+from bot.web.safe_responses import SafeResponses
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
 from bot.web.server import cap_connections
@@ -122,6 +123,7 @@ def create(
     app.add_middleware(
         BodyLimits, pace=lambda: site.channel.pace, max_file_bytes=site.file_bounds.max_message_bytes
     )
+    app.add_middleware(SafeResponses)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _load_agui, methods=["POST"], include_in_schema=False)]
     # not by ``include_router``, which builds all routes again at the first request: that costs 90 ms of the
