@@ -5,27 +5,23 @@ find that the newest rows were removed. For that there are anchors: an admin kee
 a row outside the database, and sends them to a later check.
 """
 
-import asyncio
-import contextlib
-import json
-from collections.abc import AsyncIterator, Coroutine
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from bot.approvals.lookup.admin import AuditCheck
 from bot.domain.audit import AuditFilter
 from bot.domain.people import Actor
-from bot.domain.progress import Abandoned
 from bot.web.body import Limit, Since
+from bot.web.progress_lines import write_progress_lines
 from bot.web.schemas.audit import AuditPage, Verified
 from bot.web.site import Admin, SiteDep, make_router
 
 router = make_router("audit", prefix="/api")
-
-T = TypeVar("T")
 
 _JSON_LINES = "application/x-ndjson"
 _FORMATS = {"jsonl": _JSON_LINES, "csv": "text/csv"}
@@ -89,52 +85,17 @@ async def verify(
     With `Accept: application/x-ndjson` the response has lines: each says how many rows are checked, such as
     `{"done": 2000, "total": 9000}`, and the last line is the answer.
     """
-    find_faults = site.channel.admin.audit_faults
     if _JSON_LINES not in request.headers.get("accept", ""):
-        faults, newest = await find_faults(anchor or ())
-        return Verified(intact=not faults, faults=faults, anchor=newest)
-
-    async def lines() -> AsyncIterator[str]:
-        progress = _Progress(asyncio.get_running_loop())
-        async with progress.run(find_faults(anchor or (), progress)) as checking:
-            while not checking.done():
-                await progress.has_changed.wait()
-                progress.has_changed.clear()
-                yield f"{json.dumps(progress.figures)}\n"
-            faults, newest = checking.result()
-            yield f"{Verified(intact=not faults, faults=faults, anchor=newest).model_dump_json()}\n"
-
-    return StreamingResponse(lines(), media_type=_JSON_LINES, headers=_UNBUFFERED_HEADERS)
+        return _make_answer(await site.channel.admin.check_audit_log(anchor or ()))
+    lines = write_progress_lines(
+        lambda progress: site.channel.admin.check_audit_log(anchor or (), progress),
+        lambda check: _make_answer(check).model_dump_json(),
+    )
+    return StreamingResponse(lines, media_type=_JSON_LINES, headers=_UNBUFFERED_HEADERS)
 
 
-class _Progress:
-    """The progress of work in a thread, which calls this object as a function: ``progress(done, total)``.
-
-    The call raises Abandoned, and so ends the work, once the reader of the response has left.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._has_reader_left = False
-        self.has_changed = asyncio.Event()  # also set at the end of the work
-        self.figures = {"done": 0, "total": 0}
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._has_reader_left:
-            raise Abandoned
-        self.figures = {"done": done, "total": total}
-        self._loop.call_soon_threadsafe(self.has_changed.set)
-
-    @contextlib.asynccontextmanager
-    async def run(self, work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-        """Run the work until it ends or the context does."""
-        task = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self.has_changed.set())
-        try:
-            yield task
-        finally:
-            self._has_reader_left = True
-            task.cancel()
+def _make_answer(check: AuditCheck) -> Verified:
+    return Verified(intact=not check.faults, faults=check.faults, anchor=check.newest_anchor)
 
 
 async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
@@ -157,7 +118,7 @@ async def export(
     _: Admin,
     site: SiteDep,
     row_filter: FilterParams,
-    _limited: Annotated[None, Depends(_limit_exports)],
+    _is_counted: Annotated[None, Depends(_limit_exports)],  # while the response lasts
     file_format: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """The file has no secrets. Each line of JSON is a row as `GET /api/audit` gives it.

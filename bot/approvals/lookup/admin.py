@@ -55,6 +55,13 @@ class BudgetInWords(NamedTuple):
     words: str
 
 
+class AuditCheck(NamedTuple):
+    """The result of a check of the audit log."""
+
+    faults: list[str]  # each row that was changed, removed or inserted, in words
+    newest_anchor: str | None  # the number and the hash of the newest row, to keep outside the database
+
+
 @dataclass(frozen=True, slots=True)
 class WhoIs:
     """The accounts and roles of a person, and the pause of everything, if there is one."""
@@ -203,18 +210,15 @@ class AdminLookup:
         """
         return await self._database.read(search.load_page, wanted, limit)
 
-    async def audit_faults(
-        self, anchors: Sequence[str], progress: Progress = ignore
-    ) -> tuple[list[str], str | None]:
-        """Return every row that was changed, removed or inserted, in words, and the newest anchor.
+    async def check_audit_log(self, anchors: Sequence[str], progress: Progress = ignore) -> AuditCheck:
+        """Check every row of the audit log against the rows before it, and against earlier anchors.
 
-        An anchor is the number and the hash of a row, which people keep outside the database. ``progress`` is
-        called in another thread.
+        ``progress`` is called in another thread.
         """
         newest = await self._database.read(chain.make_anchor)
         read = self._database.read_now
         faults = await asyncio.to_thread(verification.find_faults, read, anchors, progress)
-        return faults, newest
+        return AuditCheck(faults, newest)
 
     async def audit_file(self, wanted: AuditFilter, form: str) -> AuditFile:
         """Return the audit log without secrets, oldest first, in one of `export_formats.FORMATS`."""
