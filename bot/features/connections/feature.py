@@ -18,7 +18,7 @@ from bot.domain.text import name_some
 from bot.features.connections import ending, routes, rows
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
-from bot.features.connections.prompt_section import MissingConnectionsSection
+from bot.features.connections.prompt_section import MissingConnections
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.typed_numbers import TypedNumbers
 from bot.features.connections.sweep import CONNECTION_SWEEP_SECONDS, ConnectionSweep
@@ -59,13 +59,13 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 def _make_hooks(parts: FeatureParts) -> Hooks:
     if not isinstance(parts.connections, AccountConnections):
         return Hooks()
-    section = MissingConnectionsSection(parts.connections)
+    missing = MissingConnections(parts.connections)
     return Hooks(
-        add_to_prompt=(section.write,),
+        add_to_prompt=(missing.write_section,),
         # on a card of a call in a person's name: a warning about who sees the data that it returns
         annotate_card=(read_consents.warn_of_answer,),
         answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
-        offer_commands=(section.offer_commands,),
+        offer_commands=(missing.offer_commands,),
         change_person=(ending.end_after_unlinking,),
         move_chat=(ending.move_chat,),
         list_active=(_list_connected,),

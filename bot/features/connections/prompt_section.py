@@ -42,16 +42,16 @@ class _Case(Enum):
     RESTING = _RESTING_TEXT
 
 
-class MissingConnectionsSection:
-    """The writer of the section, and of the offers to connect an account.
+class MissingConnections:
+    """The servers at which a person or a chat has no usable connection, as a section and as offers.
 
-    Implements the hooks `AddToPrompt` (`write`) and `OfferCommands`.
+    Implements the hooks `AddToPrompt` (`write_section`) and `OfferCommands`.
     """
 
     def __init__(self, port: AccountConnections) -> None:
         self._port = port
 
-    async def write(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
+    async def write_section(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
         """Return the section; empty if no connection is missing."""
         servers_by_case = await self._port.database.read(self._find_missing, transcript)
         return "".join(
@@ -65,26 +65,26 @@ class MissingConnectionsSection:
         person = people.load_person(session, actor)
         if person.outside:
             return ()
-        # the place does not matter here, since only people's own accounts are offered
-        whose = ConnectionOwner(frozenset(person.accounts | {str(actor)}), str(actor))
+        requester = ConnectionOwner(person.accounts, place=str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):
-            connection = self._port.find(session, name, config.identity, whose)
-            if config.identity is Identity.PERSON and (connection is None or connection.is_expired):
-                about = f"You have no account connected at {name}. With one, Nod acts as you there."
-                offers.append(CommandOffer(about, f"Connect {name}", f"connections connect {name}"))
+            if config.identity is not Identity.PERSON:
+                continue  # an admin connects these accounts, each in its chat
+            connection = self._port.find(session, name, config.identity, requester)
+            if connection is None or connection.is_expired:
+                text = f"You have no account connected at {name}. With one, Nod acts as you there."
+                offers.append(CommandOffer(text, f"Connect {name}", f"connections connect {name}"))
         return offers[:_MAX_OFFERS]
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[_Case, list[str]]:
-        """Return the names of the servers at which a usable connection is missing, by the reason."""
+        """Return the names of the servers without a usable connection, by the reason."""
         person = people.load_person(session, transcript.asker)
         if person.outside:
             return {}
-        accounts = frozenset(person.accounts | {str(transcript.asker)})
-        whose = ConnectionOwner(accounts, str(transcript.conversation.origin))
+        requester = ConnectionOwner(person.accounts, place=str(transcript.conversation.origin))
         servers_by_case: dict[_Case, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
-            connection = self._port.find(session, name, config.identity, whose)
+            connection = self._port.find(session, name, config.identity, requester)
             if connection is not None and connection.is_resting:
                 servers_by_case.setdefault(_Case.RESTING, []).append(name)
             elif connection is None or connection.is_expired:

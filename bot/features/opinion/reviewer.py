@@ -3,9 +3,9 @@
 The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
 (`case.py`), checks the answer (`review.py`), and stores the outcome: its cost and a line on the card.
 
-By the rule (``raising`` in the row), the call may need one more approval after the model's no, or also if the
-opinion does not come in time. A call that was approved earlier may have waited for the outcome, and then
-runs.
+By the rule (``effect`` in the row), the call may need one more approval if the model says that no one asked
+for it, or also if the opinion is missing. A call that was approved earlier may have waited for the outcome,
+and then runs.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ log = logger(__name__)
 
 OPINION_SWEEP_SECONDS = 1
 """The time between two runs of the sweep."""
-_AT_A_TIME = 8  # the most opinions that one process asks for at the same time
+_MAX_AT_A_TIME = 8  # the most opinions that one process asks for at the same time
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
 _NOT_RAISED_TEXT = "no one else could approve it as well"
@@ -77,7 +77,7 @@ class Reviewer:
         """Ask for the wanted opinions. If no rule asks for opinions, nothing is read."""
         if not (self._tasks or self.policies.latest_policy.book.list_about(Subject.OPINION)):
             return
-        room = _AT_A_TIME - len(self._tasks)
+        room = _MAX_AT_A_TIME - len(self._tasks)
         if room:
             for row in await self.database.write(rows.claim_waiting, now, room):
                 task = asyncio.create_task(self._review(row))
@@ -103,11 +103,7 @@ class Reviewer:
             outcome = _Outcome()
             if case is not None and seconds_left > 0:
                 outcome = await self._ask(case, row.model, seconds_left)
-
-            def store_outcome(session: Session) -> tuple[Job, ...]:
-                return self._store_outcome(session, row, case, outcome, self.clock())
-
-            jobs = await self.database.write(store_outcome)
+            jobs = await self.database.write(self._store_outcome, row, case, outcome, self.clock())
             await self.wake(*jobs)
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
@@ -156,7 +152,7 @@ class Reviewer:
     def _store_outcome(
         self, session: Session, row: OpinionRow, case: Case | None, outcome: _Outcome, now: datetime
     ) -> tuple[Job, ...]:
-        """Store the outcome of an opinion, once: its cost, one more approval if required, and its line.
+        """Store the outcome of an opinion, once: its cost, one more approval if needed, and its line.
 
         Returns the jobs that follow; none if the opinion has ended already.
         """
@@ -166,14 +162,11 @@ class Reviewer:
             asker = str(case.proposal.requester)
             message_id = case.request_message_id or None
             turns.add_cost(session, case.proposal.conversation_id, asker, message_id, outcome.usage, now)
-        words = outcome.words
-        is_no = words is not None and words.asked is Asked.NO
-        is_required_and_missing = words is None and row.raising == OpinionEffect.NO_OR_MISSING
-        if is_required_and_missing or (is_no and row.raising):
+        if _needs_approval(row.effect, outcome):
             return self._require_approval(session, row, outcome, now)
-        jobs = self._run_approved(session, row)
-        if words is not None:
-            jobs += self._annotate(session, row, words.format_line(), now)
+        jobs = self._make_run_job(session, row)
+        if outcome.words is not None:
+            jobs += self._annotate(session, row, outcome.words.format_line(), now)
         return jobs
 
     def _require_approval(
@@ -193,18 +186,26 @@ class Reviewer:
             return jobs
         consequence = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
         line = words.format_line(consequence) if words else f"{outcome.why_missing}; {consequence}"
-        return (*jobs, *self._annotate(session, row, line, now), *self._run_approved(session, row))
+        return (*jobs, *self._annotate(session, row, line, now), *self._make_run_job(session, row))
 
     def _annotate(self, session: Session, row: OpinionRow, text: str, now: datetime) -> tuple[Job, ...]:
         line = Annotation(_name(row), text)
         return lifecycle.annotate(session, row.proposal_id, row.round, line, now)
 
-    def _run_approved(self, session: Session, row: OpinionRow) -> tuple[Job, ...]:
+    def _make_run_job(self, session: Session, row: OpinionRow) -> tuple[Job, ...]:
         """Return the job that runs the proposal if it is approved, and waited only for this opinion."""
         proposal = proposals.get(session, row.proposal_id)
-        if row.raising and proposal is not None and proposal.state is State.APPROVED:
+        has_waited = row.effect is not OpinionEffect.NEVER
+        if has_waited and proposal is not None and proposal.state is State.APPROVED:
             return (Job(Work.EXECUTE, row.proposal_id),)
         return ()
+
+
+def _needs_approval(effect: OpinionEffect, outcome: _Outcome) -> bool:
+    """Return whether a call needs one more approval after the outcome of its opinion."""
+    if outcome.words is None:
+        return effect is OpinionEffect.NO_OR_MISSING
+    return outcome.words.asked is Asked.NO and effect is not OpinionEffect.NEVER
 
 
 def _name(row: OpinionRow) -> str:

@@ -1,8 +1,8 @@
 """The queries of second opinions: a model's words about a call, for the people who decide it.
 
 A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion came,
-or is known to be missing. ``raising`` says after which opinions the proposal needs one more approval
-(`OpinionEffect`; empty: never). An approved proposal waits for its opinion only if ``raising`` is set.
+or is known to be missing. Its ``effect`` says after which opinions the proposal needs one more approval. An
+approved proposal waits for its opinion only if the opinion can have this effect.
 """
 
 from collections.abc import Sequence
@@ -61,11 +61,11 @@ def find_wait_end(session: Session, book: Rulebook, proposal: Proposal) -> datet
     if not book.list_about(Subject.OPINION):
         return None
     row = session.get(OpinionRow, (proposal.id, proposal.round))
-    if row is None or not row.waits or not row.raising:
+    if row is None or not row.waits or row.effect is OpinionEffect.NEVER:
         return None
     # Here a missing opinion requires one more approval, so the proposal waits until `Reviewer` has stored
     # that the opinion is missing. If no reviewer runs, it waits for `MAX_HOLD` after the approval.
-    if row.raising == OpinionEffect.NO_OR_MISSING:
+    if row.effect is OpinionEffect.NO_OR_MISSING:
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
 

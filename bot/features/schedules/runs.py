@@ -33,8 +33,8 @@ from bot.store.audit.log import Author
 from bot.store.rules import Policies
 
 SCHEDULE_TOOL_NAME = "schedule_task"
-PLACE_FACTOR = 5
-"""The most schedules in one chat, as a multiple of the most schedules of one person."""
+_CHAT_LIMIT_FACTOR = 5  # in one chat there are at most so many times as many schedules as of one person
+_TOO_MANY_TEXT = "{} has {} schedules, which is the most. Delete one first: /nod schedules lists them."
 
 # the text for the agent
 _DUE_NOTE = (
@@ -74,9 +74,9 @@ _DONE_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChange:
-    """The result of an action: the schedule as it is now. ``changed``: False if nothing changed."""
+    """The result of an action."""
 
-    schedule: Schedule
+    schedule: Schedule  # as it is now
     changed: bool
     text: str  # the reply for people
 
@@ -100,11 +100,10 @@ def store_schedule(
         raise PermanentRefusal("It has ended. Ask for another one.")
     person = people.load_person(session, schedule.person)
     counts = rows.count_schedules(session, person.accounts, str(chat_of(conversation.origin)))
-    advice = "which is the most. Delete one first: /nod schedules lists them."
     if counts.of_person >= limit:
-        raise PermanentRefusal(f"{schedule.person.label} has {counts.of_person} schedules, {advice}")
-    if counts.of_chat >= PLACE_FACTOR * limit:
-        raise PermanentRefusal(f"This chat has {counts.of_chat} schedules, {advice}")
+        raise PermanentRefusal(_TOO_MANY_TEXT.format(schedule.person.label, counts.of_person))
+    if counts.of_chat >= _CHAT_LIMIT_FACTOR * limit:
+        raise PermanentRefusal(_TOO_MANY_TEXT.format("This chat", counts.of_chat))
     rows.add_schedule(session, schedule, people.make_author(session, Act.SET, schedule.person), now)
 
 
@@ -147,10 +146,10 @@ def run_schedule(
         by = Author.nod(Act.END_BY_ITSELF, hindrance)
         if not _end_with_grants(session, due, by, now, hindrance):
             return ()
-        return _tell(session, policies, due, f"has ended. {hindrance}", now)
+        return _tell_people(session, policies, due, f"has ended. {hindrance}", now)
     is_early = _is_waiting_for_proposal(session, due)  # a person wants it now, before the proposal's end
-    due_at = due.times.find_next(now) if due.times else None
-    if not rows.claim_run(session, due, due_at, now, counts=not is_early):
+    next_due_at = due.times.find_next(now) if due.times else None
+    if not rows.claim_run(session, due, next_due_at, now, counts=not is_early):
         return ()
     current_id = conversations.find_current_id(session, conversation.address) or conversation.id
     words = {
@@ -162,11 +161,7 @@ def run_schedule(
     after = messages.find_last_heard(session, current_id)
     messages.add_notice(session, current_id, _DUE_NOTICE.format(**words), after, now, delivered=False)
     note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
-    if is_early:
-        # the number after ``runs`` is kept for the run after the proposal's end
-        event_id = f"{due.id}.{secrets.token_hex(6)}"
-    else:
-        event_id = f"{due.id}.{due.runs + 1}"
+    event_id = _make_event_id(due, is_early=is_early)
     messages.add_note(session, current_id, note, now, actor=due.person, event_id=event_id)
     if not turns.request_turn(session, current_id, now):
         raise LostRace
@@ -215,17 +210,17 @@ def set_paused(session: Session, schedule: Schedule, by: Actor, now: datetime, *
         due_at = schedule.due_at
     else:
         due_at = schedule.times.find_next(now) or schedule.due_at
-    columns = {"paused_at": now if paused else None, "due_at": due_at}
-    who = people.make_author(session, Act.PAUSE if paused else Act.RESUME, by)
-    return rows.change_schedule(session, schedule.id, who, now, **columns)
+    paused_at = now if paused else None
+    author = people.make_author(session, Act.PAUSE if paused else Act.RESUME, by)
+    return rows.change_schedule(session, schedule.id, author, now, paused_at=paused_at, due_at=due_at)
 
 
 def run_now(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
     """Make a schedule due now. Return False if it is paused or has ended."""
     if schedule.paused_at is not None:
         return False
-    who = people.make_author(session, Act.RUN, by)
-    return rows.change_schedule(session, schedule.id, who, now, due_at=now)
+    author = people.make_author(session, Act.RUN, by)
+    return rows.change_schedule(session, schedule.id, author, now, due_at=now)
 
 
 def pause_for_unknown_membership(
@@ -234,8 +229,8 @@ def pause_for_unknown_membership(
     """Pause a schedule whose platform can't tell if its person is still there, and tell people why."""
     if not rows.change_schedule(session, due.id, Author.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
-    predicate = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
-    return _tell(session, policies, due, predicate, now)
+    news = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
+    return _tell_people(session, policies, due, news, now)
 
 
 def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
@@ -278,21 +273,22 @@ def _find_hindrance(
     ``standing``: the person's membership in the chat; None if they have left. Raises ForbiddenForNow, with
     the rule in words, if it may run there at another time.
     """
-    who = due.person.label
-    policy = policies.load(session)
     if conversation.deleted:
         return "Its conversation was deleted"
     if standing is None:
-        return f"{who} is no longer there"
+        return f"{due.person.label} is no longer there"
+    policy = policies.load(session)
     person = people.load_person(session, replace(due.person, standing=standing))
     place = Place(str(conversation.origin), conversation.private)
     call = CallFacts(SCHEDULE_TOOL_NAME, Risk(Level.WRITE, ""), place, person, now)
-    if policy.find_message_objection(person, place.address) or policy.find_lasting_objection(call):
-        return f"{who} may no longer do that there"
+    talk_objection = policy.find_message_objection(person, place.address)
+    lasting_objection = policy.find_lasting_objection(call)  # rules that hold only for a time don't count
+    if talk_objection or lasting_objection:
+        return f"{due.person.label} may no longer do that there"
     # ``always``: only a rule that forbids the call with any arguments counts
-    objection = policy.find_call_objection(call, always=True)
-    if objection:
-        raise ForbiddenForNow(objection)
+    objection_for_now = policy.find_call_objection(call, always=True)
+    if objection_for_now:
+        raise ForbiddenForNow(objection_for_now)
     return ""
 
 
@@ -306,14 +302,15 @@ def _end_with_grants(session: Session, schedule: Schedule, by: Author, now: date
     return rows.change_schedule(session, schedule.id, by, now, **ended)
 
 
-def _tell(
-    session: Session, policies: Policies, due: Schedule, predicate: str, now: datetime
+def _tell_people(
+    session: Session, policies: Policies, due: Schedule, news: str, now: datetime
 ) -> tuple[Job, ...]:
     """Tell the schedule's conversation, with the task, and the admins of the chat, without the task.
 
-    ``predicate``: what became of the schedule, such as ``has ended. Ana is no longer there``.
+    ``news``: what became of the schedule, without a full stop: ``has ended. Ana is no longer there`` gives
+    the text "A schedule for Ana has ended. Ana is no longer there: water the plants".
     """
-    text = f"A schedule for {due.person.label} {predicate}"
+    text = f"A schedule for {due.person.label} {news}"
     conversation_id = due.conversation_id
     place = conversations.load_place(session, conversation_id).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
@@ -321,6 +318,14 @@ def _tell(
     after = messages.find_last_heard(session, conversation_id)
     messages.add_notice(session, conversation_id, f"{text}: {due.task}", after, now, delivered=False)
     return (Job(Work.DELIVER, conversation_id),)
+
+
+def _make_event_id(due: Schedule, *, is_early: bool) -> str:
+    """Return the id of a run's note, which only one line of a conversation can have.
+
+    An early run gets a random id: the numbered one is kept for the run after the proposal's end.
+    """
+    return f"{due.id}.{secrets.token_hex(6) if is_early else due.runs + 1}"
 
 
 def _is_waiting_for_proposal(session: Session, due: Schedule) -> bool:

@@ -3,7 +3,7 @@
 A front end sends all messages of its thread with each run, so the body may be megabytes. The middleware
 `RunBodies` reads it, takes the messages out (`SentMessages`) and hands the rest on to the route. A front end
 whose thread has grown too large would send a body that is too large again and again. So such a request is no
-error: it becomes a run with one unreadable message. That run says that the message was not read, and gives
+error: it becomes a run with one message, whose problem says that the thread was not read. The answer gives
 the front end a thread that fits. The ids of the thread and the run are read from the body's beginning.
 """
 
@@ -25,14 +25,15 @@ from bot.web.limits import max_run_bytes
 from bot.web.site import Site
 
 _SMALL_BYTES = 1024 * 1024  # a larger body waits until few others are in memory (``Site.large_bodies``)
-_MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
+_MAX_VALUES = 2_000_000
+"""The most values of a body that is parsed: while the JSON parser works, no other thread of Nod runs."""
 _BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
 _HEAVY_SHARE = 0.5  # a body that is a larger share of the limit is heavy (`SentMessages.is_heavy`)
-_TOO_LARGE_TEXT = (
+_RUN_TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
 )
-_CUT_TEXT = "The body is too large. Send less in one request."
+_NO_RUN_TOO_LARGE_TEXT = "The body is too large. Send less in one request."  # a body that is not JSON
 _FIELD_NAME = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
 """The name of the next field in a JSON object, such as ``, "runId": ``."""
 _THREAD_NAMES = frozenset({"threadId", "thread_id"})
@@ -62,15 +63,14 @@ class RunBodies:
             async def wait_for_room() -> None:
                 await stack.enter_async_context(site.large_bodies)
 
-            raw, is_cut = await _read(request, wait_for_room)
-            body = bytes(raw)
+            body, is_cut = await _read_body(request, wait_for_room)
             if "json" in request.headers.get("content-type", "application/json"):
                 max_file_bytes = site.file_bounds.max_message_bytes
                 body, request.state.sent = await asyncio.to_thread(
                     parse_run, body, max_file_bytes, is_cut=is_cut
                 )
             elif is_cut:
-                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CUT_TEXT)
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _NO_RUN_TOO_LARGE_TEXT)
         unsent: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay_body() -> Message:
@@ -81,56 +81,57 @@ class RunBodies:
         await self._app(scope, replay_body, send)
 
 
-async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
-    """Read a body; once it is large, ``wait`` before reading further.
+async def _read_body(request: Request, wait_for_room: Callable[[], Awaitable[None]]) -> tuple[bytes, bool]:
+    """Return the body and False; or, of a body over the limit, its beginning and True.
 
-    Returns the body and False. Of a body over the limit it returns the beginning, and True.
+    Once the body is large, it waits for room before it reads further.
     """
-    raw = bytearray()
+    body = bytearray()
     is_large = False
     try:
         async for part in request.stream():
-            raw += part
-            if len(raw) > _SMALL_BYTES and not is_large:
+            body += part
+            if len(body) > _SMALL_BYTES and not is_large:
                 is_large = True
-                await wait()
+                await wait_for_room()
     except HTTPException as error:
         if error.status_code != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             raise
-        return raw[:_BEGINNING_BYTES], True
-    return raw, False
+        return bytes(body[:_BEGINNING_BYTES]), True
+    return bytes(body), False
 
 
-def parse_run(raw: bytes, max_file_bytes: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
+def parse_run(body: bytes, max_file_bytes: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
     """Return the JSON of a run without its messages, and the messages.
 
     ``max_file_bytes``: the most bytes of files that a message may bring. A body that was cut, or that is too
-    much for the parser, gives one message, whose problem says so. Raises HTTPException if the ids of its
-    thread and run can't be found.
+    much for the parser, gives one message, whose problem says so. Raises HTTPException if the ids of
+    its thread and run can't be found.
     """
     max_bytes = max_run_bytes(max_file_bytes)
-    value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # not fewer than the values in it
+    # each value but the first follows one of these characters
+    value_count = body.count(b",") + body.count(b"[") + body.count(b"{")
     if is_cut or value_count > _MAX_VALUES:
-        return _read_beginning(raw, max_bytes)
+        return _read_beginning(body, max_bytes)
     try:
-        run = json.loads(raw)
+        run = json.loads(body)
         if not isinstance(run, dict):
             return b"null", SentMessages()  # the route refuses it
         rest = {name: run[name] for name in _READ_NAMES & run.keys()}
         sent = SentMessages()
         if isinstance(run.get("messages"), list):
             rest["messages"] = []
-            sent = read_messages(run["messages"], is_heavy=len(raw) > max_bytes * _HEAVY_SHARE)
+            sent = read_messages(run["messages"], is_heavy=len(body) > max_bytes * _HEAVY_SHARE)
         return json.dumps(rest).encode(), sent
     except (json.JSONDecodeError, UnicodeDecodeError):
-        return raw, SentMessages()
+        return body, SentMessages()
     except (RecursionError, ValueError):  # nested too deeply, or a number of thousands of digits
-        return _read_beginning(raw, max_bytes)
+        return _read_beginning(body, max_bytes)
 
 
-def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
-    """Return the same as `parse_run` for a body that is too large: its ids, and a message with a problem."""
-    text = raw[:_BEGINNING_BYTES].decode(errors="ignore")
+def _read_beginning(body: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
+    """Return the ids of a run whose body is too large, as JSON, and one message whose problem says so."""
+    text = body[:_BEGINNING_BYTES].decode(errors="ignore")
     decoder = json.JSONDecoder()
     values: dict[str, Any] = {}  # the complete values, up to the first that does not end within the text
     position = 0
@@ -140,8 +141,8 @@ def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
         except (RecursionError, ValueError):
             break
     ids = {name: values[name] for name in _ID_NAMES & values.keys()}
-    words = _TOO_LARGE_TEXT.format(format_size(max_bytes))
+    problem = _RUN_TOO_LARGE_TEXT.format(format_size(max_bytes))
     if not (ids.keys() & _THREAD_NAMES and ids.keys() & _RUN_NAMES):
-        raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
-    unread = SentMessages(written=[WrittenMessage("", problem=words)], is_heavy=True)
-    return json.dumps({**ids, "messages": []}).encode(), unread
+        raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
+    sent = SentMessages(written=[WrittenMessage("", problem=problem)], is_heavy=True)
+    return json.dumps({**ids, "messages": []}).encode(), sent
