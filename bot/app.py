@@ -101,7 +101,8 @@ from bot.web import api
 from bot.web.channel import HttpChannel
 from bot.web.mcp_logins import CALLBACK_PATH
 from bot.web.server import WebServer, make_metrics_route, make_metrics_server
-from bot.web.sign_in.oidc import RETURN_PATH, OidcSignIn, is_allowed
+from bot.web.sign_in.accounts import is_allowed
+from bot.web.sign_in.oidc import RETURN_PATH, OidcSignIn
 from bot.web.sign_in.tokens import Authenticator
 from bot.web.site import Site
 

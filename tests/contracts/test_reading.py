@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlmodel import Session, select
 
-from bot.features.insights.reading_signs import CardPart
+from bot.features.insights.reading_notes import CardPart
 from bot.features.insights.tables import OpenedCardRow
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually

@@ -10,7 +10,7 @@ from bot.approvals.commands.operands import parse_seconds
 from bot.approvals.commands.subcommands import CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
-from bot.features.insights import cost_report, reading_signs
+from bot.features.insights import cost_report, reading_notes, reading_signs
 from bot.features.insights.reading_signs import BY_PEOPLE
 from bot.settings import Settings
 
@@ -42,7 +42,7 @@ class InsightCommands:
             return cost_report.OFF_TEXT
         now = self._clock()
         if is_about_people:
-            since = now - min(length, reading_signs.RETENTION)
+            since = now - min(length, reading_notes.RETENTION)
             find_signs = partial(reading_signs.find_signs, has_notes=self._setting == BY_PEOPLE)
             signs = await self._database.read(find_signs, self._policies, command.actor, since)
             return reading_signs.format_signs(signs, now)

@@ -1,7 +1,7 @@
 """Insights: the cost of asking people for approval, rules that would save approvals, and unusual calls.
 
 `INSIGHTS` names the feature's parts. NOD_INSIGHTS turns them on. Its value ``people`` also allows notes on
-how people read their cards (`reading_signs.py`); with any other value such notes are deleted.
+how people read their cards (`reading_notes.py`); with any other value such notes are deleted.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,7 @@ from bot.approvals.commands.subcommands import CommandSet
 from bot.domain.active import ActiveLine
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
-from bot.features.insights import reading_signs, routes, suggestions, unusual
+from bot.features.insights import reading_notes, routes, suggestions, unusual
 from bot.features.insights.commands import InsightCommands
 from bot.features.insights.reading_signs import BY_PEOPLE
 from bot.features.insights.suggestions import make_suggestion_toolset
@@ -25,7 +25,7 @@ _INSIGHTS_TEXT = "what asking costs, suggested rules, what is unusual on cards"
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    forget_sweep = Sweep("forget_reading", reading_signs.NOTES_PURGE_SECONDS, _make_forget_function(parts))
+    forget_sweep = Sweep("forget_reading", reading_notes.NOTES_PURGE_SECONDS, _make_forget_function(parts))
     if not parts.settings.insights:
         return (forget_sweep,)
     suggestions_sweep = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
@@ -34,10 +34,10 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
     """Return the function that deletes old notes; if no notes are allowed, it deletes notes of any age."""
-    retention = reading_signs.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta(0)
+    retention = reading_notes.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta(0)
 
     async def forget(now: datetime) -> None:
-        await parts.database.write(reading_signs.purge_notes, now - retention)
+        await parts.database.write(reading_notes.purge_notes, now - retention)
 
     return forget
 
@@ -54,7 +54,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     )
     if not has_notes:
         return hooks
-    notes = reading_signs.ReadingNotes(parts.clock)
+    notes = reading_notes.ReadingNotes(parts.clock)
     reading_hooks = Hooks(
         note_copy=(notes.note_copy,), note_opened=(notes.note_opened,), note_decision=(notes.note_decision,)
     )

@@ -1,7 +1,7 @@
 """Routes of insights: the cost of asking for approval, and signs of how people decide.
 
 The cost comes as JSON with plots, or as CSV for spreadsheets (`cost_report.py`). The signs come from votes
-and, if NOD_INSIGHTS is ``people``, from notes on how people read their cards (`reading_signs.py`). The
+and, if NOD_INSIGHTS is ``people``, from notes on how people read their cards (`reading_notes.py`). The
 console reports when a person opens a part of a card.
 """
 
@@ -20,9 +20,9 @@ from bot.domain.insights import Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.proposal_states import State
 from bot.features.feature import PartsDep
-from bot.features.insights import cost_report, reading_signs
+from bot.features.insights import cost_report, reading_notes, reading_signs
 from bot.features.insights.cost_report import MONTH, OFF_TEXT, format_as_csv
-from bot.features.insights.reading_signs import CardPart
+from bot.features.insights.reading_notes import CardPart
 from bot.settings import Zone
 from bot.store import proposals
 from bot.store.hooks import hooks_in, hooks_of
@@ -104,7 +104,7 @@ async def _find_insights(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    begin = max(since or now - MONTH, now - reading_signs.RETENTION)
+    begin = max(since or now - MONTH, now - reading_notes.RETENTION)
     with site.export_limit.hold(str(actor)):
         counted = await parts.database.read(cost_report.count_visible_insights, parts.policies, actor, begin)
     yield counted
@@ -201,7 +201,7 @@ async def _find_start_time(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    return max(since or now - MONTH, now - reading_signs.RETENTION)
+    return max(since or now - MONTH, now - reading_notes.RETENTION)
 
 
 @router.get("/insights/people", summary="Signs of how people decide: for admins of everyone, else your own")

@@ -1,4 +1,4 @@
-"""The tables of notes on how people read the cards that they decide (`reading_signs.py`).
+"""The tables of notes on how people read the cards that they decide (`reading_notes.py`).
 
 They are filled only if NOD_INSIGHTS is ``people``. A proposal's round is a number that grows when its
 contents change, or when it is tried again. ``rounds`` is the sum of the rounds of a card's proposals, so a
@@ -35,7 +35,7 @@ class ShownCopyRow(Row, table=True):
 class OpenedCardRow(Row, table=True):
     """A part of a card that an account opened, and the first time it did so in these rounds.
 
-    ``part``: a `CardPart` of ``reading_signs.py``, the full contents or the diff of a trial.
+    ``part``: a `CardPart` of ``reading_notes.py``, the full contents or the diff of a trial.
     """
 
     __tablename__ = "opened_card"

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.rules import OpinionEffect
+from bot.domain.rule_values import OpinionEffect
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import Row, make_partial_index, name_id_column
 

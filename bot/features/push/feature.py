@@ -8,29 +8,32 @@ from collections.abc import Sequence
 
 from bot.domain.hooks import Hooks, Notifier
 from bot.features.feature import Feature, FeatureParts, SweepParts
-from bot.features.push import notifications, routes, rows, status
-from bot.features.push.sender import PUSH_SWEEP_SECONDS, PushSender, make_push_client
+from bot.features.push import routes, rows, status, watcher
+from bot.features.push.push_client import make_push_client
+from bot.features.push.sender import PUSH_SWEEP_SECONDS, PushSender
 from bot.jobs.scheduler import Sweep
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     if parts.settings.push_key is None:
-        off = Notifier(notifications.PUSH_NOTIFIER, notifications.note_card_asks_again, routes.OFF_TEXT)
+        off = Notifier(watcher.PUSH_NOTIFIER, watcher.note_card_asks_again, routes.OFF_TEXT)
         return Hooks(notifiers=(off,))
     return Hooks(
-        ask_people=(notifications.note_new_round,),
-        watch_delivery=(notifications.PushWatcher(),),
-        notifiers=(Notifier(notifications.PUSH_NOTIFIER, notifications.note_card_asks_again),),
+        ask_people=(watcher.note_new_round,),
+        watch_delivery=(watcher.PushWatcher(),),
+        notifiers=(Notifier(watcher.PUSH_NOTIFIER, watcher.note_card_asks_again),),
         list_active=(status.list_all_devices,),
         list_zones=(rows.list_zones,),
     )
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    post = make_push_client(parts.settings)
-    if post is None:
+    client = make_push_client(parts.settings)
+    if client is None:
         return ()
-    sender = PushSender(parts.settings, parts.database, parts.policies, parts.clock, post, parts.has_account)
+    sender = PushSender(
+        parts.settings, parts.database, parts.policies, parts.clock, client, parts.has_account
+    )
     return (Sweep("push", PUSH_SWEEP_SECONDS, sender.run),)
 
 

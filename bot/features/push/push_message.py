@@ -21,7 +21,7 @@ from bot.domain.people import Actor, find_name, name_of_channel
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, shorten
-from bot.features.push import notifications, rows
+from bot.features.push import cards, notifications, rows
 from bot.features.push.tables import DeviceRow, NotificationRow
 from bot.store import conversations, people, proposals
 from bot.store.rules import Policies
@@ -49,7 +49,7 @@ class Letter:
     topic: str  # see `find_topic`
     urgency: str
     ttl_seconds: int  # the time for which the push service keeps the message
-    version: int = 0  # the version of the card, see `notifications.find_version`
+    version: int = 0  # the version of the card, see `cards.sum_versions`
     shows_card: bool = False  # it shows a card, so it has to be closed later
     is_crowd: bool = False  # it announces more waiting cards than the device shows
 
@@ -78,9 +78,9 @@ def write_letter(
     if session.exec(if_live).first() is None:
         return EndedDevice()
     actor = Actor.parse(device.account, device.account_name)
-    open_proposals = notifications.list_open(session, notification.card_id)
-    waiting = notifications.list_decidable(session, policies, open_proposals, actor)
-    version = notifications.find_version(session, notification.card_id)
+    open_proposals = cards.list_open(session, notification.card_id)
+    waiting = cards.list_decidable(session, policies, open_proposals, actor)
+    version = cards.sum_versions(session, notification.card_id)
     if not waiting:
         return _write_closing(notification, version) if notification.is_shown else None
     quiet = rows.find_quiet(session, actor)

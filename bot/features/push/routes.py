@@ -21,9 +21,9 @@ from bot.domain.text import hash_text, is_blank, one_line
 from bot.errors import SecretLost, ToolError
 from bot.features.feature import PartsDep, RouteParts
 from bot.features.push import rows
+from bot.features.push.push_client import PushClient, make_push_client, open_subscription
 from bot.features.push.push_message import write_test
 from bot.features.push.rows import DeviceRefused, NewDevice, QuietHours, Subscription
-from bot.features.push.sender import PushClient, make_push_client, open_subscription
 from bot.features.push.tables import DeviceRow
 from bot.features.push.vapid import find_key_fault
 from bot.web.answers import HttpError, NotFound, require_or_404

@@ -1,34 +1,28 @@
 """The sweep that sends notifications to devices, each device by one process and one task at a time.
 
-A push service can't hold up other work: an answer has 10 s, its body is not read, and no redirect is
-followed. After a fault, nothing is sent to the device for a while, which is longer after each further fault.
+A service that hangs can't hold up other work: each run of the sweep is short, and the tasks that have not
+ended continue during the next runs. After a fault, nothing is sent to the device for a while, which is longer
+after each further fault.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from urllib.parse import urlsplit
-
-from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.people import LOCAL, Actor
-from bot.errors import SecretLost, SettingsError
-from bot.features.push import notifications, rows, vapid
+from bot.errors import SecretLost
+from bot.features.push import notifications, rows, watcher
+from bot.features.push.push_client import Outcome, PushClient, open_subscription
 from bot.features.push.push_message import EndedDevice, Letter, PostponedLetter, write_letter
-from bot.features.push.rows import Subscription
 from bot.features.push.tables import DeviceRow, NotificationRow
-from bot.features.push.vapid import PushKey
-from bot.jobs.outbound_post import PinnedClient, PostAnswer
-from bot.settings import EXAMPLE_PUSH_KEY, Settings
+from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.store.secrets import decrypt_in
 from bot.telemetry.logs import logger
-from bot.web.sign_in.oidc import is_allowed
+from bot.web.sign_in.accounts import is_allowed
 
 log = logger(__name__)
 
@@ -36,92 +30,10 @@ PUSH_SWEEP_SECONDS = 1
 """The time between two runs of the sweep."""
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The pause of a device after each fault in a row; the last pause is repeated."""
-MAX_ASKED_PAUSE = timedelta(hours=6)
-"""The longest pause that a service may ask for in ``Retry-After``."""
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a service that hangs keeps no other device waiting
 _DELETION_PAUSE = timedelta(minutes=1)  # between two deletions of ended devices
-_GONE_STATUSES = frozenset({404, 410})
-_DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)  # "nod.example.com", and no name of a single machine
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of sending a message to a device."""
-
-    fault: str = ""  # the reason why it did not arrive, in words; empty if the service took it
-    is_gone: bool = False  # the subscription has ended
-    is_final: bool = False  # this message would never arrive, so it is not sent again
-    pause: timedelta | None = None  # the time for which the service asks to be left alone
-
-
-@dataclass(frozen=True, slots=True)
-class PushClient:
-    """The sender of letters, which are messages to devices, signed with the key pair of this Nod."""
-
-    key: PushKey
-    client: PinnedClient
-
-    async def send(self, subscription: Subscription, letter: Letter, now: datetime) -> Outcome:
-        """Encrypt a letter for a device, and send it."""
-        try:
-            signature = self.key.sign(subscription.endpoint, now)
-            body = vapid.encrypt(letter.text, subscription.public_key, subscription.secret)
-        except ValueError as error:
-            return Outcome(f"could not be encrypted ({error})", is_final=True)
-        headers = [
-            ("Authorization", signature),
-            ("Content-Encoding", "aes128gcm"),
-            ("Content-Type", "application/octet-stream"),
-            ("TTL", str(letter.ttl_seconds)),
-            ("Topic", letter.topic),
-            ("Urgency", letter.urgency),
-            ("User-Agent", "nod"),
-        ]
-        return judge_answer(await self.client.post(subscription.endpoint, headers, body), now)
-
-
-def make_push_client(settings: Settings) -> PushClient | None:
-    """Return the sender with the key of ``NOD_PUSH_KEY``; None without a key. Raises SettingsError."""
-    if settings.push_key is None:
-        return None
-    private = settings.push_key.get_secret_value()
-    if private.removesuffix("=") == EXAMPLE_PUSH_KEY:
-        raise SettingsError("NOD_PUSH_KEY: this is the example that anyone can read. Run: nod push keys")
-    key = PushKey(private, _find_contact(settings))
-    try:
-        key.check()
-    except ValueError:
-        raise SettingsError("NOD_PUSH_KEY: no key pair has this private key. Run: nod push keys") from None
-    return PushClient(key, PinnedClient(settings.webhook_hosts))
-
-
-def _find_contact(settings: Settings) -> str:
-    """Return the contact of this Nod's operators for push services, as RFC 8292 asks."""
-    parts = urlsplit(settings.public_url or "")
-    if parts.scheme == "https" and _DOMAIN.fullmatch(parts.hostname or ""):
-        return f"https://{parts.hostname}"
-    return "mailto:nod@localhost"
-
-
-def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
-    """Return the outcome that an answer of a push service means."""
-    status = answer.status
-    if not answer.fault:
-        return Outcome()
-    if status in _GONE_STATUSES:
-        return Outcome(answer.fault, is_gone=True)
-    if answer.is_final:
-        return Outcome(answer.fault, is_final=True)
-    return Outcome(answer.fault, pause=answer.read_pause(now, MAX_ASKED_PAUSE))
-
-
-def open_subscription(session: Session, device: DeviceRow) -> Subscription:
-    """Return the subscription of a device. Raises SecretLost."""
-    endpoint = decrypt_in(session, DeviceRow, "endpoint", device.id, device.endpoint)
-    secret = decrypt_in(session, DeviceRow, "secret", device.id, device.secret)
-    return Subscription(endpoint, device.public_key, secret)
 
 
 @dataclass(eq=False)
@@ -148,9 +60,9 @@ class PushSender:
         busy = frozenset(self._tasks)
         due = await self.database.read(notifications.find_due_work, now, max_devices, busy)
         if due.has_asked_again:
-            await self.database.write(notifications.request_noted_cards, self.policies, now)
+            await self.database.write(watcher.request_noted_cards, self.policies, now)
         if due.has_changed:
-            await self.database.write(notifications.close_changed, self.policies, now)
+            await self.database.write(watcher.check_changed_cards, self.policies, now)
         if due.has_asked_again or due.has_changed:  # that may have made further messages due
             due = await self.database.read(notifications.find_due_work, now, max_devices, busy)
         for device_id in due.devices:

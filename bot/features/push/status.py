@@ -11,7 +11,7 @@ from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.features.push import rows
-from bot.features.push.sender import make_push_client
+from bot.features.push.push_client import make_push_client
 from bot.features.push.tables import DeviceRow
 from bot.settings import LOOPBACK
 

@@ -3,24 +3,21 @@
 The provider is the organisation's service that knows the accounts, such as Entra or Keycloak. `OidcSignIn`
 sends a browser to it (`make_provider_url`); the browser comes back with a code, which Nod exchanges for an ID
 token with claims about the person (`complete`). The routes are in ``sessions.py``. A sign-in in progress is a
-row, which works once and for ten minutes; the browser has its key in a cookie. The provider's answers count
-only if all checks of OpenID Connect Core 1.0, 3.1.3.7 pass.
+row, which works once and for ten minutes; the browser has its key in a cookie. The tokens are checked in
+``id_tokens.py``, and the accounts are made in ``accounts.py``.
 
-A person with a verified email gets the account ``http:sso.EMAIL``, others ``http:sso-id.ID``, by the
-provider's own ID. "URL" is where a request or a browser goes, "email" the address of a person.
+"URL" is where a request or a browser goes, "email" the address of a person.
 """
 
 import asyncio
 import base64
 import hashlib
-import hmac
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote, quote_plus, urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import httpx2
 
@@ -30,28 +27,14 @@ from bot.domain.text import storable
 from bot.errors import NodError
 from bot.telemetry.logs import logger
 from bot.tools.response_bounds import TooLarge, bound_response
+from bot.web.sign_in.accounts import account_of, account_of_subject, is_allowed
+from bot.web.sign_in.id_tokens import read_id_token, read_user_info_token
 
 log = logger(__name__)
 
 RETURN_PATH = "/api/session/back"
 BUSY_TEXT = "Many people are signing in right now. Try again in a minute."
-_SIGNATURE_ALGORITHMS = (
-    "RS256",
-    "RS384",
-    "RS512",
-    "PS256",
-    "PS384",
-    "PS512",
-    "ES256",
-    "ES384",
-    "ES512",
-    "EdDSA",
-)
-_KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by the beginning of an algorithm's name
-_REQUIRED_CLAIMS = ("exp", "iat", "iss", "aud", "sub", "nonce")  # of an ID token
-_REQUIRED_USER_INFO_CLAIMS = ("iss", "aud", "sub")  # of user info that is signed
 _CLIENT_ERRORS = ("invalid_client", "unauthorized_client")  # Keycloak sends the second for a wrong secret
-_CLOCK_SKEW_SECONDS = 60  # the most by which two clocks may differ
 _REQUEST_SECONDS = 10.0
 _METADATA_LIFETIME = timedelta(hours=1)
 _MAX_SIGN_INS = 20  # exchanges of a code at the same time
@@ -71,8 +54,6 @@ _UNVERIFIED_TEXT = (
     "Ask an admin to look at Nod's log."
 )
 _NOT_ALLOWED_TEXT = "You can't sign in to this Nod. Ask an admin to add you."
-_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")  # an email or a name in lower case
-_MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, 2
 
 
 class NotSignedIn(NodError):
@@ -81,41 +62,6 @@ class NotSignedIn(NodError):
 
 class InvalidClient(NotSignedIn):
     """The provider does not accept the client's secret, or not in this form."""
-
-
-def account_of(name: str, display_name: str = "") -> Actor | None:
-    """Return the account ``http:sso.NAME`` of an email or a name; None for a text that can be neither."""
-    name = name.strip()
-    key = name.lower() if name.isascii() else ""  # lower() turns some letters that are not ASCII into ASCII
-    if _NAME_PATTERN.fullmatch(key):
-        return Actor("http", f"sso.{key}", display_name or name)
-    return None
-
-
-def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
-    """Return the account ``http:sso-id.ID`` of a person by the provider's ID, which keeps its case.
-
-    None if the ID is empty or too long.
-    """
-    key = quote(subject, safe="|@+", errors="replace")
-    if 0 < len(key) <= _MAX_SUBJECT_CHARS:
-        return Actor("http", f"sso-id.{key}", display_name or subject)
-    return None
-
-
-def is_allowed(allowed_entries: Sequence[str], actor: Actor) -> bool:
-    """Tell if an account may come in.
-
-    An account of the organisation's sign-in needs an entry among the allowed ones. All others may come in.
-    """
-    if actor.channel != "http":
-        return True
-    kind, _, key = actor.key.partition(".")
-    if kind == "sso-id":
-        return "*" in allowed_entries or actor.key in allowed_entries  # an ID keeps its case
-    if kind != "sso":
-        return True
-    return _allows_email_or_name(allowed_entries, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +134,8 @@ class OidcSignIn:
             tokens = await self._exchange_code(metadata, pending, code)
             keys = await self._fetch_json("GET", metadata["jwks_uri"])
             try:
-                claims = self._read_id_token(
-                    str(tokens.get("id_token", "")), keys, metadata["issuer"], pending
+                claims = read_id_token(
+                    str(tokens.get("id_token", "")), keys, metadata["issuer"], self.client_id, pending.nonce
                 )
             except (jwt.PyJWTError, ValueError, TypeError) as error:
                 log.warning("a sign-in was refused", why=str(error))
@@ -224,8 +170,8 @@ class OidcSignIn:
         try:
             answer = await self._request("GET", endpoint, headers={"Authorization": f"Bearer {token}"})
             if answer.headers.get("content-type", "").startswith("application/jwt"):
-                user_info = self._read_token(
-                    answer.text.strip(), keys, metadata["issuer"], _REQUIRED_USER_INFO_CLAIMS
+                user_info = read_user_info_token(
+                    answer.text.strip(), keys, metadata["issuer"], self.client_id
                 )
             else:
                 user_info = _parse_json_object(answer)
@@ -312,40 +258,6 @@ class OidcSignIn:
                 raise
         return await self._fetch_json("POST", metadata["token_endpoint"], data=form_with_secret)
 
-    def _read_id_token(
-        self, token: str, keys: Mapping[str, Any], issuer: str, pending: PendingSignIn
-    ) -> Mapping[str, Any]:
-        """Return the claims of an ID token, after the checks of `_read_token` and of its nonce and client."""
-        claims = self._read_token(token, keys, issuer, _REQUIRED_CLAIMS)
-        if not hmac.compare_digest(str(claims["nonce"]).encode(), pending.nonce.encode()):
-            raise ValueError("it answers another sign-in")
-        has_several_audiences = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
-        if "azp" not in claims and not has_several_audiences:  # the client is then the only audience
-            return claims
-        if claims.get("azp") != self.client_id:
-            raise ValueError("it was made for another client")
-        return claims
-
-    def _read_token(
-        self, token: str, keys: Mapping[str, Any], issuer: str, needed: Sequence[str]
-    ) -> Mapping[str, Any]:
-        """Return the claims of a token, after checking its signature, issuer, audience and time."""
-        import jwt
-
-        header = jwt.get_unverified_header(token)
-        if header.get("alg") not in _SIGNATURE_ALGORITHMS:
-            raise ValueError("it is not signed with a key pair")
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            jwt.PyJWK.from_dict(_choose_key(keys, header), header["alg"]),
-            algorithms=[header["alg"]],
-            audience=self.client_id,
-            issuer=issuer,
-            leeway=_CLOCK_SKEW_SECONDS,
-            options={"require": list(needed)},
-        )
-        return claims
-
     def _find_account(self, claims: Mapping[str, Any]) -> Actor:
         """Return the account of a verified email, or else the account of the provider's own ID.
 
@@ -404,16 +316,6 @@ class OidcSignIn:
         return answer
 
 
-def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
-    """Tell if ``allowed`` has ``*``, an email, or its domain. A name without @ is allowed by ``*`` alone."""
-    key = key.lower()
-    entries = {"*"}
-    if "@" in key:
-        domain = key.rpartition("@")[2]
-        entries |= {key, domain}
-    return not entries.isdisjoint(entry.lower() for entry in allowed)
-
-
 def _states_verification(claims: Mapping[str, Any]) -> bool:
     """Tell if the claims have an email and state that it is verified, or that it isn't."""
     return "email" in claims and any(name in claims for name in _VERIFIED_CLAIMS)
@@ -444,25 +346,3 @@ def _log_unusable(url: str, error: Exception) -> NotSignedIn:
     """Log why the provider's answer is unusable, and return the error to raise."""
     log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
     return NotSignedIn()
-
-
-def _choose_key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the provider's key that a token names, or the only key for its algorithm if it names none.
-
-    Raises ValueError without such a key.
-    """
-    algorithm = header["alg"]
-    name = header.get("kid")
-    provider_keys = keys.get("keys")
-    fitting = []
-    for key in provider_keys if isinstance(provider_keys, list) else []:
-        if not isinstance(key, dict) or key.get("kty") != _KEY_TYPES[algorithm[:2]]:
-            continue
-        if key.get("use", "sig") == "sig" and key.get("alg", algorithm) == algorithm:
-            fitting.append(key)
-    if name is not None:
-        fitting = [key for key in fitting if key.get("kid") == name]
-    if not fitting or (name is None and len(fitting) > 1):
-        raise ValueError("the provider has no such key")
-    chosen: dict[str, Any] = fitting[0]
-    return chosen

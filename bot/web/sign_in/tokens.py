@@ -16,8 +16,8 @@ from starlette.requests import HTTPConnection
 from bot.domain.agents import TokenHolder
 from bot.domain.people import LOCAL, Actor
 from bot.web.answers import HttpError
+from bot.web.sign_in.accounts import account_of
 from bot.web.sign_in.agents import NOT_FOR_AGENTS, may_agent_ask
-from bot.web.sign_in.oidc import account_of
 from bot.web.sign_in.proxies import find_named_person, is_proxied
 
 _HOST_PATTERN = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")  # localhost:8080, [::1]

@@ -12,7 +12,7 @@ from bot.domain.doctor_findings import Health
 from bot.domain.people import LOCAL
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
-from bot.features.push import notifications
+from bot.features.push import watcher
 from bot.features.push.feature import PUSH
 from bot.features.push.tables import DeviceRow
 from bot.settings import EXAMPLE_PUSH_KEY, Settings
@@ -202,7 +202,7 @@ async def test_a_step_shows_again_what_is_shown(serve: Serve, service: FakePushS
         await push(nod)
         found = await nod.app.database.read(proposals.get, proposal["id"])
         assert found is not None
-        await nod.app.database.write(notifications.note_card_asks_again, found, 0, nod.clock())
+        await nod.app.database.write(watcher.note_card_asks_again, found, 0, nod.clock())
         await push(nod)
         assert [each["again"] for each in browser.shown] == [False, True]
 
@@ -281,10 +281,10 @@ async def test_a_device_stands_for_all_accounts_of_its_person(make_nod: MakeNod)
     [proposal] = await nod.asked(call("paint", lamp="desk", color="red"))
     nod.database.write_now(prepare_owners)
     deciders = {"chat:ana", "slack:T1/U7", "slack:T1/U9", "chat:ben", "chat:nobody"}
-    watcher = notifications.PushWatcher()
-    reached = nod.database.read_now(watcher.list_reached, proposal, deciders)
+    push_watcher = watcher.PushWatcher()
+    reached = nod.database.read_now(push_watcher.list_reached, proposal, deciders)
     assert reached == {"chat:ana", "slack:T1/U7", "chat:ben"}
-    assert nod.database.read_now(watcher.list_reached, proposal, set()) == set()
+    assert nod.database.read_now(push_watcher.list_reached, proposal, set()) == set()
 
 
 async def take_step(nod: Served) -> None:
@@ -336,7 +336,7 @@ async def test_a_step_sends_nothing_about_a_card_that_is_held_back(serve: Serve,
         found = await nod.app.database.read(proposals.get, held["id"])
         assert found is not None
         assert [each.name for each in found.annotations] == ["Attention"]
-        await nod.app.database.write(notifications.note_card_asks_again, found, 0, nod.clock())
+        await nod.app.database.write(watcher.note_card_asks_again, found, 0, nod.clock())
         await take_step(nod)
         assert len(browser.messages) == 3
         await release_held(nod)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from bot.features.push.push_client import MAX_ASKED_PAUSE
 from bot.features.push.push_message import find_topic
-from bot.features.push.sender import MAX_ASKED_PAUSE, PAUSES, PushSender
+from bot.features.push.sender import PAUSES, PushSender
 from bot.features.push.vapid import PushKey
 from bot.jobs.outbound_post import PinnedClient
 from tests.fakes.push_service import ENDLESS, HANGING, NONSENSE, Answer, FakePushService

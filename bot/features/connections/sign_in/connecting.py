@@ -41,7 +41,7 @@ from bot.store import people
 from bot.store.notices import CHANNELS_WITHOUT_CHATS, store_private_notice
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.web.sign_in.oidc import account_of
+from bot.web.sign_in.accounts import account_of
 
 log = logger(__name__)
 
