@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.approvals.drafts import title_of
+from bot.approvals.drafts import restore_secrets, title_of
 from bot.approvals.tool_code import await_tool, log_blocking
-from bot.domain.redaction import HIDDEN
-from bot.errors import ToolTimedOut
+from bot.domain.redaction import HIDDEN, redact_arguments
+from bot.errors import BadArguments, ToolTimedOut
 from bot.tools.decorator import tool
 
 
@@ -67,3 +67,13 @@ async def test_a_secret_in_a_name_that_a_tool_looks_up_is_hidden_wherever_the_ti
     async def close(number: int) -> None: ...
 
     assert await title_of(close, {"number": 3}) == f"Close #3 “rotate {HIDDEN}”"
+
+
+def test_an_object_that_was_hidden_as_a_whole_may_be_written_anew() -> None:
+    before = {"name": "ana", "credentials": {"user": "ana", "key": "0451"}}
+    shown = redact_arguments(before)
+    assert shown == {"name": "ana", "credentials": HIDDEN}
+    edited = {"name": "ana", "credentials": {"user": "ben", "key": "0452"}}
+    assert restore_secrets(edited, before, shown) == edited
+    with pytest.raises(BadArguments):
+        restore_secrets({"name": "ana", "credentials": {"user": "ben", "key": HIDDEN}}, before, shown)
