@@ -49,18 +49,19 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
         return refuse(Answer.INVALID, p, fault, {"reason": fault})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH_TEXT)
-    p = context.move(session, p)  # only records the press; raises LostRace if the proposal has changed
+    # no column is changed; this records the press, and raises LostRace if the proposal has changed
+    p = context.move(session, p)
     conversation_id = teams.find_lead_conversation(session, p)
-    who = one_line(context.card_author)
+    asker_name = one_line(context.card_author)
     title = one_line(p.description)
 
     # a notice, which people see, and a note, which the model reads
-    notice = f"Question from {who} about: {title}\n\n> {question}"
+    notice = f"Question from {asker_name} about: {title}\n\n> {question}"
     last_heard = messages.find_last_heard(session, conversation_id)
     messages.add_notice(session, conversation_id, notice, last_heard, context.now, delivered=False)
     schema = proposals.load_schema(session, p.tool_name, p.tool_version)
     change = _format_change(p, schema)
-    note = _NOTE_TEXT.format(who=who, title=title, change=change, question=question)
+    note = _NOTE_TEXT.format(who=asker_name, title=title, change=change, question=question)
     note_id = messages.add_note(session, conversation_id, note, context.now)
     turns.request_turn(session, conversation_id, context.now)
 
@@ -68,18 +69,18 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
     place = _choose_place(session, context.press, p, conversation_id)
     asker = context.press.actor
     stored = AskedQuestion(
-        p.id,
-        conversation_id,
-        note_id,
-        str(asker),
-        asker.label,
-        question,
-        context.now.isoformat(),
+        proposal_id=p.id,
+        home=conversation_id,
+        note=note_id,
+        asker=str(asker),
+        name=asker.label,
+        text=question,
+        asked_at=context.now.isoformat(),
         place=place.address,
         ref=place.ref,
     )
     questions.store_question(session, stored, context.now)
-    text = f"Asked. The agent answers {place.words}. Nothing was decided."
+    text = f"Asked. The agent answers {place.where_text}. Nothing was decided."
     jobs = (request_redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
     return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
@@ -87,8 +88,8 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
 class _AnswerPlace(NamedTuple):
     """The place where an answer is posted in addition to the conversation, if there is one."""
 
-    words: str  # the description of all places, for the person who asks
-    address: str = ""  # the address of the additional place, or empty
+    where_text: str  # for the person who asks: where the answer will be, such as "below this card"
+    address: str = ""  # of the additional place, or empty
     ref: str = ""  # the reference of the card there, below which the answer is posted, or empty
 
 
@@ -96,7 +97,9 @@ def _choose_place(session: Session, press: Press, p: Proposal, conversation_id: 
     """Return the place for the answer, by the card that was pressed."""
     conversation = conversations.get_conversation(session, conversation_id)
     origin = conversation.origin if conversation else None
-    if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
+    if origin and press.address == origin:
+        return _AnswerPlace("here")
+    if origin and press.by_api and origin.is_own(press.actor):  # the person's own page has the conversation
         return _AnswerPlace("here")
     if press.address is None:
         return _AnswerPlace("in its conversation")

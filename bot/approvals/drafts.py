@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.approvals.tool_code import await_tool
 from bot.domain.digests import canonical
@@ -37,7 +37,15 @@ _MAX_REASON_CHARS = 500
 _PREVIEW_SECONDS = 20.0  # the time for each step that runs the tool's own code
 _PLACEHOLDER = "\ue000"  # put in place of a value, to see where a summary has the value
 _MAX_SHORT_MESSAGE_CHARS = 8  # a message this short may stand in a reason by chance
-_MAX_AROUND_CHARS = 40  # a reason with fewer characters than this around the message only repeats it
+# a reason that has the person's message and fewer characters than these apart from it only repeats it
+_MAX_AROUND_CHARS = 40
+
+
+class _Reversibility(NamedTuple):
+    """Tells if a call can be undone."""
+
+    can_be_undone: bool
+    why_not: str = ""  # in words; empty if the tool gives no reason
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
@@ -111,26 +119,26 @@ async def limit_undo(
     """
     if not verdict.undo:
         return verdict
-    why_not = await _find_undo_fault(tool, arguments, preview, trial)
-    if why_not is None:
+    reversibility = await _ask_reversibility(tool, arguments, preview, trial)
+    if reversibility.can_be_undone:
         return verdict
-    return replace(verdict, undo=timedelta(), no_undo=why_not or verdict.no_undo)
+    return replace(verdict, undo=timedelta(), no_undo=reversibility.why_not or verdict.no_undo)
 
 
-async def _find_undo_fault(
+async def _ask_reversibility(
     tool: Tool, arguments: Mapping[str, Any], preview: tuple[PreviewField, ...], trial: Trial | None
-) -> str | None:
-    """Return why a call can't be undone, empty if there is no reason in words; None if it can."""
-    applied_trial = trial if trial and trial.applies else None
-    if applied_trial and applied_trial.final:
-        return applied_trial.final
+) -> _Reversibility:
+    """Ask the trial and the tool's own code if a call can be undone."""
+    applies_trial = trial is not None and trial.applies
+    if trial is not None and applies_trial and trial.final:  # the reason why its changes can't be undone
+        return _Reversibility(can_be_undone=False, why_not=trial.final)
     if tool.undo is None:
-        is_undone_by_trial = applied_trial and tool.trying and tool.trying.undo
-        return None if is_undone_by_trial else ""
+        trial_undo = tool.trying.undo if tool.trying else None
+        return _Reversibility(can_be_undone=applies_trial and trial_undo is not None)
     inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
     if isinstance(inverse, str):  # the reason why no call undoes the change
-        return one_line(inverse)
-    return None
+        return _Reversibility(can_be_undone=False, why_not=one_line(inverse))
+    return _Reversibility(can_be_undone=True)
 
 
 def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:

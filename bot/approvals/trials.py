@@ -1,11 +1,14 @@
 """Trials: a call is run without lasting effect before people decide, so that they see what it would change.
 
-A tool that can be tried has a `TrialFunctions`, for example a shell that runs in a copy of the files (a
-*cage*). `Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if
-people will be asked, and the model is not told. The tool also returns a *token*: what it needs to make
-exactly these changes. Only `Trials.apply` changes anything: it gives the token back to the tool. The proposal
-is approved then, and this process has claimed its run. People may also approve a run for real instead, which
-ignores the trial.
+A tool that can be tried has `TrialFunctions` as its attribute ``trying``. For example, a shell tries a
+command in a *cage*: a closed environment with a copy of the files. `Trials.attempt` runs a trial, whose
+changes become the proposal's preview. It is called only if people will be asked, and the model is not told.
+The tool also returns a *token*: what it needs to make exactly these changes. The token is stored as JSON, and
+found again by its hash, which the proposal has. Only `Trials.apply` changes anything: it gives the token back
+to the tool. The proposal is approved then, and this process has claimed its run. People may also approve a
+run for real instead, which ignores the trial.
+
+`Trials.settle` finds the outcome of a run that was cut off, with or without a trial.
 """
 
 import asyncio
@@ -55,7 +58,7 @@ class _TrialOutcome(NamedTuple):
 
     fields: tuple[PreviewField, ...]  # the output and the changes, for people
     trial: Trial
-    token: str | None  # the token as JSON; None if the changes can't be applied
+    token_json: str | None  # None if the changes can't be applied
 
 
 @dataclass(eq=False)
@@ -97,11 +100,11 @@ class Trials:
         if show is not None:
             await show(f"Trying first: {summary}")
         recorded_end: dict[str, Any] = {"ended": "it was stopped"}  # unless the trial ends below
-        token = None
+        token_json = None
         try:
             with redact_in_logs(secrets_in(arguments, tool.parameters)):
                 try:
-                    fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
+                    fields, trial, token_json = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
                     fields = ()
                     trial = Trial(tried=False, why=describe_and_log(error, tool.name))
@@ -112,7 +115,7 @@ class Trials:
                 "applies": trial.token,  # the hash of the token; empty if the changes can't be applied
             }
         finally:
-            end = partial(trials.end_trial, token=token)
+            end = partial(trials.end_trial, token=token_json)
             # the end is recorded also if this task is cancelled
             await asyncio.shield(self.database.write(end, key, asker, tool.name, recorded_end, self.clock()))
         if trial.tried and not tool.preview:
@@ -134,23 +137,24 @@ class Trials:
             await asyncio.sleep(_QUEUE_SECONDS)  # the person has too many trials under way
 
     async def _try_tool(
-        self, tool: Tool, trying: TrialFunctions, arguments: Mapping[str, Any]
+        self, tool: Tool, functions: TrialFunctions, arguments: Mapping[str, Any]
     ) -> _TrialOutcome:
         """Run a tool's own trial, and cut what it returns to the limits."""
-        output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
-        content = await asyncio.to_thread(json.dumps, output.token)
+        output: TrialOutput = await await_tool(tool.name, functions.trial(arguments), _TRIAL_SECONDS)
+        token_json = await asyncio.to_thread(json.dumps, output.token)
         refusal = output.refused
-        if len(content) > _MAX_TOKEN_CHARS:
-            refusal = refusal or "It would change too much to be kept."
-        token = None if refusal else content
+        if not refusal and len(token_json) > _MAX_TOKEN_CHARS:
+            refusal = "It would change too much to be kept."
+        token_hash = ""
+        if not refusal:
+            token_hash = await asyncio.to_thread(hash_text, token_json)
         trial = Trial(
             why=refusal,
             cage=output.cage,
             exit=output.exit,  # the code with which a command ended; None if the trial ran no command
             output=storable(output.output[-_MAX_OUTPUT_CHARS:]),
             files=output.files,
-            # the proposal has only the token's hash, by which the stored token is found
-            token=await asyncio.to_thread(hash_text, token) if token is not None else "",
+            token=token_hash,
             final=one_line(output.final),  # the reason why the changes can't be undone, if they can't
         )
         fields = []
@@ -158,35 +162,37 @@ class Trials:
             fields.append(PreviewField("when tried", None, _describe_end(trial)))
         if trial.output.strip():
             fields.append(PreviewField("printed", None, trial.output))
-        return _TrialOutcome((*fields, *make_storable(output.changes)), trial, token)
+        shown = (*fields, *make_storable(output.changes))
+        return _TrialOutcome(shown, trial, None if refusal else token_json)
 
     async def _load_token(self, proposal: Proposal) -> Any:
         """Return the token that applies a trial. Raises ToolError if it is no longer stored."""
         token_hash = proposal.trial.token if proposal.trial else ""
-        content = await self.database.read(trials.load_token, token_hash)
-        if content is None:
+        token_json = await self.database.read(trials.load_token, token_hash)
+        if token_json is None:
             raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
-        return await asyncio.to_thread(json.loads, content)
+        return await asyncio.to_thread(json.loads, token_json)
 
     async def is_unchanged(self, tool: Tool, proposal: Proposal) -> bool:
         """Tell if applying a proposal's trial would still make the changes that it showed.
 
         If the tool can't tell, the call is tried again, and must show the same.
         """
-        trying = tool.trying
+        functions = tool.trying
         arguments = proposal.arguments
-        if trying is None:
+        if functions is None:
             return False
-        if trying.unchanged is not None:
+        if functions.unchanged is not None:
             try:
                 token = await self._load_token(proposal)
             except ToolError:
                 return False
-            work = trying.unchanged(arguments, token)
+            work = functions.unchanged(arguments, token)
             return bool(await await_tool(tool.name, work, tool.timeout))
         preview = await preview_of(tool, arguments)
-        preview, trial = await self.attempt(tool, arguments, preview, proposal.requester)
-        return trial is not None and trial.applies and preview == proposal.preview
+        tried_again = await self.attempt(tool, arguments, preview, proposal.requester)
+        trial = tried_again.trial
+        return trial is not None and trial.applies and tried_again.preview == proposal.preview
 
     async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Apply exactly the changes of a claimed proposal's trial. Raises ToolError if nothing was done."""
@@ -200,7 +206,8 @@ class Trials:
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
         """Ask the tool for the outcome of a run that a crash cut off, if the tool can tell.
 
-        Returns the state and the other columns to store, or None if the outcome is unknown.
+        The run applied a trial, or it was a usual run. Returns the state and the other columns to store, or
+        None if the outcome is unknown.
         """
         tool = available.tools.get(lost.tool_name)
         if tool is None:

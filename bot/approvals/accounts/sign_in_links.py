@@ -1,9 +1,9 @@
-"""Sessions of the console, and the two ways to begin one.
+"""Sessions of browsers in the console, and the one-time links that begin them.
 
-By a one-time link: someone with an account in a chat asks Nod for a link and opens it in a browser. The chat
-account gets an account in the console, and both are linked as one Person (someone with all their accounts).
-By the organisation's own sign-in (OpenID Connect): the browser goes to the provider and comes back, and
-`sign_in_by_organisation` begins the session.
+A session begins in one of two ways. By a link: someone with an account in a chat asks Nod for a link and
+opens it in a browser. The chat account gets an account in the console, and both are linked as one Person
+(someone with all their accounts). By the organisation's own sign-in (OpenID Connect): the browser comes back
+from it, as ``organisation_sign_ins.py`` tells.
 
 A link has a code, and a browser has the secret of its session. Both are rows of `SignInRow` with only the
 SHA-256 of the code or secret. Each function is part of one transaction.
@@ -15,31 +15,26 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
-from bot.approvals import grants, rights
+from bot.approvals import rights
 from bot.approvals.accounts import changes
-from bot.approvals.accounts.linking import link_accounts, unlink_account
+from bot.approvals.accounts.linking import link_accounts
 from bot.domain.audit import Act
-from bot.domain.jobs import Job
-from bot.domain.people import NOD, Actor
+from bot.domain.people import Actor
 from bot.domain.text import hash_text
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import Author
 from bot.store.rules import Policies
-from bot.store.state import count_states, forget_states, pop_state, store_state
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import count_changed
 
 LINK_LIFE = timedelta(minutes=10)
 SESSION_LIFE = timedelta(days=30)  # of a session that a link began
 ORGANISATION_LIFE = timedelta(hours=12)  # of a session that the organisation's sign-in began
-MAX_AWAY = timedelta(minutes=10)
-"""The longest time that a browser may spend at the organisation's sign-in."""
-_BEGUN_SIGN_INS = "sign-in"
-"""The group of stored states with an entry for each browser at the organisation's sign-in."""
-_NOD = Actor(NOD, "departures", "Nod")  # the author of changes when an account is gone, in the audit log
-_MAX_BEGUN_SIGN_INS = 10_000  # the most browsers at the organisation's sign-in at the same time
+
+# the column ``code`` is true for a row with the hash of a link's code, else the row is a session
+_IS_LINK = col(SignInRow.code).is_(True)
+_IS_SESSION = col(SignInRow.code).is_(False)
 
 
 def create_link(session: Session, actor: Actor, now: datetime) -> str:
@@ -47,50 +42,33 @@ def create_link(session: Session, actor: Actor, now: datetime) -> str:
 
     Earlier links of the account end, and expired rows are deleted.
     """
-    # a row is a link if ``code`` is true, else a session
-    is_earlier_link = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
+    is_earlier_link = _IS_LINK & (col(SignInRow.account) == str(actor))
     session.execute(delete(SignInRow).where(is_earlier_link | (col(SignInRow.expires_at) <= now)))
     return _store_secret(session, actor, now + LINK_LIFE, is_link=True)
 
 
-def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
+def sign_in_by_link(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
     """Use up the link with this code, and return the secret of a new session.
 
     None for an unknown, used or expired link.
     """
     row = session.execute(
         delete(SignInRow)
-        .where(col(SignInRow.hash) == hash_text(code), col(SignInRow.code).is_(True))
+        .where(col(SignInRow.hash) == hash_text(code), _IS_LINK)
         .where(col(SignInRow.expires_at) > now)
         .returning(col(SignInRow.account), col(SignInRow.name))
     ).first()
     if row is None:
         return None
-    chat = Actor.parse(row[0], row[1])
-    console = Actor("http", f"console-{hash_text(str(chat))[:12]}", chat.label)
-    if str(console) not in people.load_person(session, chat).accounts:
-        link_accounts(session, policies, chat, console, chat, now)
+    chat_account = Actor.parse(row.account, row.name)
+    console_key = f"console-{hash_text(str(chat_account))[:12]}"
+    console_account = Actor("http", console_key, chat_account.label)
+    if str(console_account) not in people.load_person(session, chat_account).accounts:
+        link_accounts(session, policies, chat_account, console_account, chat_account, now)
     until = now + SESSION_LIFE
-    _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
-    return _store_secret(session, console, until, is_link=False)
-
-
-def begin_sign_in(session: Session, state: str, values: Mapping[str, str], now: datetime) -> bool:
-    """Store the values that a browser is checked by when it returns from the organisation's sign-in.
-
-    ``state``: the value that the browser brings back, by which ``values`` are found. Anyone can begin a
-    sign-in, so the number is limited: returns False if too many browsers have not returned.
-    """
-    forget_states(session, _BEGUN_SIGN_INS, now - MAX_AWAY)
-    if count_states(session, _BEGUN_SIGN_INS) >= _MAX_BEGUN_SIGN_INS:
-        return False
-    store_state(session, _BEGUN_SIGN_INS, hash_text(state), values, now)
-    return True
-
-
-def take_begun_sign_in(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
-    """Return the values that `begin_sign_in` stored, and delete them; None if unknown, used or too old."""
-    return pop_state(session, _BEGUN_SIGN_INS, hash_text(state), now - MAX_AWAY)
+    details = {"how": "link", "until": until.isoformat()}
+    _record(session, console_account, Act.SIGN_IN, chat_account, details, now)
+    return _store_secret(session, console_account, until, is_link=False)
 
 
 def sign_in_by_organisation(session: Session, actor: Actor, now: datetime) -> str:
@@ -103,9 +81,7 @@ def sign_in_by_organisation(session: Session, actor: Actor, now: datetime) -> st
 def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
     """Return the account of the session with this secret; None if it is unknown, ended or too old."""
     row = session.exec(
-        select(SignInRow).where(
-            SignInRow.hash == hash_text(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
-        )
+        select(SignInRow).where(SignInRow.hash == hash_text(secret), _IS_SESSION, SignInRow.expires_at > now)
     ).first()
     if row:
         return Actor.parse(row.account, row.name)
@@ -125,23 +101,9 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
 
 def list_sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
     """Return the account and the time of the end of each live session, ordered by both."""
-    live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
+    live = select(SignInRow).where(_IS_SESSION, SignInRow.expires_at > now)
     rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
-
-
-def end_departed_account(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
-    """End the sessions, links and grants of someone whose platform no longer knows their account.
-
-    The account is unlinked from the person's other accounts, and features are told. Returns the number of
-    ended sessions, and the jobs.
-    """
-    ended = end_sessions_of(session, account, _NOD, now, "account gone")
-    unlinking = unlink_account(session, str(account), _NOD, now)
-    if unlinking is not None:
-        return ended, unlinking.jobs
-    grants.end_given_by(session, str(account), Author.nod(Act.END_WITH_ACCOUNT), now)
-    return ended, changes.tell_features(session, account, now).jobs
 
 
 def end_sessions_of(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
@@ -161,6 +123,7 @@ def _record(
     author = people.make_author(session, act, by)
     admin_changes.record(session, Thing.SESSION, str(account), author, None, details, now)
     if act is Act.SIGN_OUT:
+        # it returns no jobs here: only an account that leaves its person causes some
         changes.tell_features(session, account, now)
 
 

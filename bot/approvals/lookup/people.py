@@ -2,7 +2,7 @@
 
 A Person is someone with all their linked accounts. An account that is not linked is a Person of its own.
 While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service for sign-in
-to the console; its work is done by ``bot/approvals/accounts/sign_in_links.py``.
+to the console; the functions of ``bot/approvals/accounts`` do its work.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.accounts import sign_in_links
+from bot.approvals.accounts import organisation_sign_ins, sign_in_links
 from bot.domain.chat import Clock
 from bot.domain.people import Absence, Actor, Person, Role
 from bot.domain.policy import Policy
@@ -137,25 +137,27 @@ class ConsoleSessions:
     may_enter: Callable[[Actor], bool]  # tells if the settings still let an account in
     session_life = sign_in_links.SESSION_LIFE  # of a session that a link began
     organisation_session_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
-    max_sign_in_time = sign_in_links.MAX_AWAY  # the longest time that a browser may spend at that sign-in
+    max_sign_in_time = (
+        organisation_sign_ins.MAX_AWAY
+    )  # the longest time that a browser may spend at that sign-in
 
     async def sign_in_by_code(self, code: str) -> str | None:
         """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
-        return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
+        return await self.database.write(sign_in_links.sign_in_by_link, self.policies, code, self.clock())
 
     async def begin_organisation_sign_in(self, state: str, values: Mapping[str, str]) -> bool:
         """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
         Returns False if too many sign-ins are under way.
         """
-        return await self.database.write(sign_in_links.begin_sign_in, state, values, self.clock())
+        return await self.database.write(organisation_sign_ins.begin, state, values, self.clock())
 
     async def take_begun_sign_in(self, state: str) -> Mapping[str, str] | None:
         """Return the values that `begin_organisation_sign_in` stored, and delete them.
 
         None if they are unknown, used or too old.
         """
-        return await self.database.write(sign_in_links.take_begun_sign_in, state, self.clock())
+        return await self.database.write(organisation_sign_ins.take, state, self.clock())
 
     async def sign_in_as(self, actor: Actor) -> str:
         """Begin a session for someone whom the organisation has signed in, and return its secret."""

@@ -11,6 +11,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.accounts import changes, sign_in_links
+from bot.approvals.accounts.departures import end_departed_account
 from bot.approvals.accounts.existence import HasAccount, is_gone
 from bot.domain.audit import Act
 from bot.domain.chat import Address
@@ -73,4 +74,4 @@ def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int,
         notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
     if ended:
         posted_cards.mark_open_outdated(session)
-    return sign_in_links.end_departed_account(session, account, now)
+    return end_departed_account(session, account, now)

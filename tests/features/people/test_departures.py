@@ -24,7 +24,7 @@ from tests.kit import ANA, BEN, MakeNod, Nod, call
 async def sign_in(nod: Nod, who: Actor) -> str:
     code = await nod.database.write(sign_in_links.create_link, who, nod.clock())
     secret = await nod.database.write(
-        sign_in_links.sign_in, Policies(nod.policy, nod.clock), code, nod.clock()
+        sign_in_links.sign_in_by_link, Policies(nod.policy, nod.clock), code, nod.clock()
     )
     assert secret is not None
     return secret
@@ -53,7 +53,7 @@ async def test_the_sessions_of_someone_who_is_gone_end_and_no_one_elses(make_nod
     assert str(ANA) in told
     assert str(BEN) not in told
     policies = Policies(nod.policy, nod.clock)
-    assert await nod.database.write(sign_in_links.sign_in, policies, unused, nod.clock()) is None
+    assert await nod.database.write(sign_in_links.sign_in_by_link, policies, unused, nod.clock()) is None
     told.clear()
     await look(nod)
     assert told == []
