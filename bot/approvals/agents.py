@@ -6,11 +6,8 @@ becomes a proposal, and the agent asks for the state of the call from time to ti
 answer is shown only to the agent and its person; how it is kept from others is in
 ``bot/store/agent_calls.py``.
 
-A token names the tools by patterns such as ``github_*``, and the servers at which tools may act in the
-person's name. Its *label* is its name in the list of tokens. The agent's person *consents* by a proposal.
-
-`AgentCalls` is the service behind the API and MCP. The functions below it are for tokens: which tools an
-agent gets, the person's consent, and the end of its work.
+`AgentCalls` is the service behind the API and MCP. A token's *label* is its name in the list of tokens. Which
+tools an agent gets is in ``agent_tools.py``, the consent of its person in ``agent_tokens.py``.
 """
 
 import asyncio
@@ -19,47 +16,36 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Any
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import grants, lifecycle
+from bot.approvals.agent_call_status import CallStatus, describe_call, describe_read
+from bot.approvals.agent_tokens import make_consent_request
+from bot.approvals.agent_tools import (
+    find_servers,
+    list_callable,
+    load_available,
+    may_use_connection,
+)
 from bot.approvals.gate import Gate, context_of_request
 from bot.approvals.incoming import TOKEN_ENDED_TEXT
 from bot.domain.agents import MAX_DEPTH, Agent
-from bot.domain.audit import Act
 from bot.domain.call_facts import Place
-from bot.domain.chat import Address, Clock, Request
-from bot.domain.conversations import CallResult
-from bot.domain.digests import canonical
-from bot.domain.files import File, choose_for_program
-from bot.domain.jobs import Job, Wake
-from bot.domain.outcomes import bound_text, for_model
+from bot.domain.chat import Clock, Request
+from bot.domain.files import File
+from bot.domain.jobs import Wake
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal
 from bot.domain.risks import Level, Risk
-from bot.domain.text import escape_markdown, hash_text
+from bot.domain.text import escape_markdown
 from bot.errors import CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
 from bot.store import agent_calls, notices, tokens
-from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.telemetry.logs import logger
-from bot.tools.call import CallContext
-from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import Tool
 
-ALLOW = "allow_agent"
-"""The tool whose proposal asks a person whether an agent may call tools for them."""
-_GROUPS_OF_NOD = frozenset(
-    {
-        "agents", "connections", "decisions", "memory", "outputs", "questions", "requests", "rules",
-        "schedules", "team",
-    }
-)  # fmt: skip
-"""The groups of tools that are about Nod itself, which no agent gets."""
 MAX_LOOKS = 1200
 """The most looks with one token in a minute, which is 20 a second. A listing of its tools counts as one."""
 _MINUTE = timedelta(minutes=1)
@@ -78,34 +64,11 @@ _LOOKS_TOO_OFTEN_TEXT = "One token asks at most {most} times a minute. Wait a mi
 _TOO_MANY_TEXT = (
     "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
 )
-_TOKEN_ENDED_REASON = "its token has ended"  # noqa: S105 - a text
 _NEW_TOOLS_TEXT = (
     "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
 )
 
 log = logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CallStatus:
-    """The state of an agent's call, for the agent."""
-
-    tool_name: str
-    end: str  # "waiting", "running", or how the call ended: see `name_end`
-    text: str  # the result, or the state in words
-    id: str = ""  # the call's id; empty for a read, which has no proposal either
-    proposal: Proposal | None = None
-    joined: bool = False  # True if this is the state of an earlier call with the same key or arguments
-    files: tuple[File, ...] = ()  # the files of the tool's answer
-    pause: float = 0  # the seconds after which the agent is to ask again about an open call
-
-    @property
-    def is_open(self) -> bool:
-        return self.end in ("waiting", "running")
-
-    @property
-    def is_error(self) -> bool:
-        return not self.is_open and self.end != "succeeded"
 
 
 @dataclass(eq=False)
@@ -200,7 +163,9 @@ class AgentCalls:
         if not new_servers or question in self._asked_about:
             return
         names = [tool.name for tool in granted]
-        request = make_consent(agent, names, {*agent.servers, *new_servers}, agent.person, agent.until)
+        request = make_consent_request(
+            agent, names, {*agent.servers, *new_servers}, agent.person, agent.until
+        )
         try:
             opened = await self.gate.open(request)
             await self.wake(*opened.jobs)
@@ -257,7 +222,7 @@ class AgentCalls:
         async with slots:
             read_result = await self.gate.run_if_read(tool, checked, request)
         if read_result is not None:
-            return _describe_read(tool_name, read_result)
+            return describe_read(tool_name, read_result)
         await self._check_open_calls(agent, tool.digest(checked))
         return await self._open_call(request)
 
@@ -358,167 +323,6 @@ def choose_pause(waited_seconds: float, calls: int) -> float:
 def _is_within(period: timedelta, time: datetime, now: datetime) -> bool:
     """Tell if a time is within the last period. A time in the future is not: the clock was set back since."""
     return now - period < time <= now
-
-
-async def list_matching(registry: Registry, person: Actor, patterns: Collection[str]) -> list[Tool]:
-    """Return the tools that a person's agent gets by these patterns of names, such as ``github_*``."""
-    available = await load_available(registry, person)
-    return [
-        tool
-        for tool in list_callable(available)
-        if any(fnmatchcase(tool.name, pattern) for pattern in patterns)
-    ]
-
-
-def make_consent(
-    agent: Agent, names: Collection[str], servers: Collection[str], made_by: Actor, until: datetime | None
-) -> Request:
-    """Return the request that asks an agent's person to let the agent call tools for them.
-
-    ``names``: of the tools. ``servers``: where the agent may then act in the person's name. ``made_by``: who
-    made the token. ``until``: when the token ends. The request's event id depends on the agent and the
-    servers alone, so the same question is asked only once.
-    """
-    arguments = {
-        "label": agent.label,
-        "agent": agent.name,
-        "patterns": list(agent.tools),
-        "tools": sorted(names),
-        "made_by": made_by.label,
-        "servers": sorted(servers),
-    }
-    if until is not None:
-        arguments["until"] = f"{until:%Y-%m-%d}"
-    question_id = hash_text(canonical([agent.label, sorted(servers)]))[:32]
-    text = f"The program {escape_markdown(agent.name)} asks to call tools for you."
-    request = make_private_request(agent.person, text)
-    return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {question_id}")
-
-
-def make_private_request(person: Actor, text: str) -> Request:
-    """Return a request that only one person sees; the caller adds its tool and arguments.
-
-    In a chat, the request comes in the private conversation with that person. A channel that posts nothing,
-    such as the console, has no such conversation, so the request begins a new conversation there.
-    """
-    key = person.key
-    new_conversation_id = None
-    if person.channel in notices.CHANNELS_WITHOUT_CHATS:
-        new_conversation_id = secrets.token_hex(8)
-        key = f"{person.key}/{new_conversation_id}"
-    address = Address(person.channel, key)
-    return Request(person, "", {}, address, text, private=True, begin=new_conversation_id)
-
-
-async def load_available(registry: Registry, person: Actor) -> AvailableTools:
-    """Return the tools that a person has outside of any conversation."""
-    return await registry.load_tools(CallContext("", str(person), connected_as=str(person)))
-
-
-def list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools among these that any agent may be given; its token and the rules then decide."""
-    return [tool for tool in available.model_tools if _is_callable(tool)]
-
-
-def _is_callable(tool: Tool) -> bool:
-    if tool.effect is not None or tool.run is None:
-        return False  # an effect changes only the conversation of the call, and an agent has none
-    # not for agents: what asks people each time, what only undoes a change, and the tools about Nod itself
-    return not (tool.kind.always_asks or tool.only_for_undo or tool.group in _GROUPS_OF_NOD)
-
-
-def may_use_connection(agent: Agent, tool: Tool) -> bool:
-    """Tell if an agent may call a tool, by the connection that the tool uses.
-
-    True for a tool without a connection. Another tool must act in the name of the agent's person, at a server
-    for which the person has consented.
-    """
-    connection = tool.connection
-    if connection is None:
-        return True
-    return connection.is_personal and connection.server in agent.servers
-
-
-def find_servers(tools: Collection[Tool]) -> list[str]:
-    """Return the servers at which these tools act as a person."""
-    connections = [tool.connection for tool in tools]
-    return sorted({connection.server for connection in connections if connection and connection.is_personal})
-
-
-def end_work_of_tokens(
-    session: Session, ended: Collection[tokens.IssuedToken], now: datetime
-) -> tuple[Job, ...]:
-    """End the grants for agents whose tokens have ended, and withdraw their open proposals.
-
-    Approved calls still run, since people wanted them. Returns the jobs that follow.
-    """
-    jobs: list[Job] = []
-    author = Author.nod(Act.REVOKE, _TOKEN_ENDED_REASON)
-    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED_REASON}
-    for token in ended:
-        agent_key = f"{token.name}/{token.label}"  # as in `Agent.key`
-        # a call that is being opened now is either stored before this lock is taken, or refused after it
-        agent_calls.lock_calls(session, agent_key)
-        grants.end_with_agent(session, agent_key, author, now)
-        if not token.is_agent:  # the token of a person or a script, with no calls of an agent
-            continue
-        for proposal in agent_calls.list_open(session, agent_key):
-            _, end_jobs = lifecycle.end_proposal(
-                session, proposal, author, now, State.CANCELLED, "Nod", **changes
-            )
-            jobs += end_jobs
-    return tuple(jobs)
-
-
-def _describe_read(tool_name: str, result: CallResult) -> CallStatus:
-    files, left_out_text = choose_for_program(result.files)
-    text = "\n".join(filter(None, (bound_text(result.text), left_out_text)))
-    return CallStatus(tool_name, "succeeded" if result.ok else "failed", text, files=files)
-
-
-def describe_call(proposal: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
-    """Return the state of a call by its proposal.
-
-    ``proposal`` has the tool's answer, which rows of proposals don't have: see ``bot/store/agent_calls.py``.
-    """
-    end = name_end(proposal)
-    return CallStatus(
-        tool_name=proposal.tool_name,
-        end=end,
-        text=_describe_end(proposal, end),
-        id=proposal.conversation_id,
-        proposal=proposal,
-        joined=joined,
-        files=files,
-    )
-
-
-def name_end(proposal: Proposal) -> str:
-    """Return the state of a call as one word for programs.
-
-    A call is *cancelled* by the agent itself, and *withdrawn* by people.
-    """
-    match proposal.state:
-        case State.PROPOSED:
-            return "waiting"
-        case State.APPROVED | State.EXECUTING:
-            return "running"
-        case State.FAILED if proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
-            return "outcome_unknown"
-        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
-            return "undeliverable"
-        case State.CANCELLED:
-            return "cancelled" if proposal.decided_from == AGENTS else "withdrawn"
-        case _:
-            return str(proposal.state)
-
-
-def _describe_end(proposal: Proposal, end: str) -> str:
-    """Return the text on a call for the agent: the result, or the state in words. ``end``: see `name_end`."""
-    if end != "succeeded" or proposal.ended_badly:
-        return bound_text(for_model(proposal))
-    edits = "".join(f"{edit.words_for_model}.\n" for edit in proposal.edits)
-    return edits + bound_text(proposal.result or "Done.")
 
 
 def _announce_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:

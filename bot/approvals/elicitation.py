@@ -21,7 +21,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import lifecycle
-from bot.approvals.agents import make_private_request
+from bot.approvals.private_requests import make_private_request
 from bot.domain import kinds
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.digests import canonical

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from sqlmodel import Session
 
-from bot.approvals.agents import end_work_of_tokens, find_servers, list_matching, make_consent
+from bot.approvals.agent_tokens import end_work_of_tokens, make_consent_request
+from bot.approvals.agent_tools import find_servers, list_matching
 from bot.approvals.commands.operands import parse_account
 from bot.cli.command import command, shared_options
 from bot.cli.gate import open_gate
@@ -118,7 +119,7 @@ async def _make_agent(
             shown_tools=frozenset(names),
             until=until,
         )
-        consent_request = make_consent(agent, names, find_servers(matching), get_shell_actor(), until)
+        consent_request = make_consent_request(agent, names, find_servers(matching), get_shell_actor(), until)
         proposal = (await gate.open(consent_request)).proposal
     print(token)
     words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."

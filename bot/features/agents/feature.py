@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals.accounts.existence import LOOK_SECONDS
-from bot.approvals.agents import end_work_of_tokens
+from bot.approvals.agent_tokens import end_work_of_tokens
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job
 from bot.domain.people import Actor

@@ -15,7 +15,9 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.agents import CallStatus, end_work_of_tokens, find_servers, list_matching
+from bot.approvals.agent_call_status import CallStatus
+from bot.approvals.agent_tokens import end_work_of_tokens
+from bot.approvals.agent_tools import find_servers, list_matching
 from bot.domain.agents import read_patterns
 from bot.domain.chat import Press
 from bot.domain.files import File

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals.accounts.existence import HasAccount, is_gone
-from bot.approvals.agents import end_work_of_tokens
+from bot.approvals.agent_tokens import end_work_of_tokens
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
 from bot.store import notices, tokens

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bot.approvals.agents import ALLOW
+from bot.approvals.agent_tokens import ALLOW
 from bot.domain import kinds
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
