@@ -27,7 +27,7 @@ from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.approvals.team import plans
+from bot.approvals.team import stops
 from bot.channels.base import ask_membership, has_account
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.team_status import TeamStatusDelivery
@@ -489,7 +489,7 @@ def _stop_turn_and_team(
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
     if begun_by is not None and not was_running:  # the turn was requested later, so its team continues, too
         return _StoppedWork(was_running, [], ())
-    teammate_ids, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
+    teammate_ids, jobs = stops.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
     return _StoppedWork(was_running, teammate_ids, jobs)
 
 
@@ -506,7 +506,7 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person has stopped the turn, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=conversation_id)
-    jobs = plans.fail_teammate(session, conversation_id, _GIVEN_UP_TEXT, now)
+    jobs = stops.fail_teammate(session, conversation_id, _GIVEN_UP_TEXT, now)
     if jobs:  # it was a teammate's turn
         return jobs
     messages.add_notice(

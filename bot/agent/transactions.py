@@ -17,7 +17,7 @@ from bot.agent.transcript import NOTE_PREFIX
 from bot.approvals import budgets, grants
 from bot.approvals.gate import JudgedCall, apply_effects
 from bot.approvals.kinds import find_procedure
-from bot.approvals.team import plans, teammates
+from bot.approvals.team import stops, teammates
 from bot.domain.audit import Act
 from bot.domain.batches import assign_batches
 from bot.domain.chat import Address
@@ -190,7 +190,7 @@ def fail_turn(
     # a failure is no `Ending`: it is told by an event of its own, and stored as "failed"
     turns.end_turn(session, turn, turns.FAILED, now, error=explanation, retry_at=retry_at)
     if teammate:
-        return explanation, plans.fail_teammate(session, conversation_id, explanation, now)
+        return explanation, stops.fail_teammate(session, conversation_id, explanation, now)
     # people are told when the first try fails, and when the last one does
     is_further_failure = failing_since is not None and retry_at is not None
     notice = "" if is_further_failure else explanation

@@ -2,12 +2,11 @@
 
 A proposal is named by its ID, or the first characters of it. A subcommand such as ``/approvals approve 3f2a``
 is a press of the button with that verb. So the rights and checks are those of a press on a card. Also here
-are the texts for lists of proposals and for rows of the audit log, which other commands use.
+are the search for a proposal by its ID and the text for a list of proposals, which other commands use.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlmodel import Session
 
@@ -28,11 +27,10 @@ from bot.domain.batches import describe_others, group_by_card
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Command, Press
-from bot.domain.people import Actor, Names, Role, find_accounts_in, name_of_place, with_names
+from bot.domain.people import Actor, Role
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.rule_values import Subject, format_value, read_value
 from bot.domain.text import SHORT_ID_CHARS
 from bot.domain.times import format_expiry, format_relative
 from bot.domain.verbs import COMMANDS, Button, Verb
@@ -41,8 +39,6 @@ from bot.store.audit import log
 from bot.store.rules import Policies
 
 MAX_LISTED = 20  # the most proposals in a list; a batch counts as one
-_TELLING_FIELDS = ("value", "allows", "person", "since", "account", "call", "ended")
-"""The fields of the state of a thing that say the most about it, the most telling first."""
 
 
 class DecideCommands:
@@ -185,77 +181,3 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
     if len(batches) > MAX_LISTED:
         lines.append(f"…and {len(batches) - MAX_LISTED} more")
     return "\n".join(lines)
-
-
-def list_mentioned(row: Mapping[str, Any]) -> list[str]:
-    """Return the accounts and places that a row of the audit log names.
-
-    The row is one of `search.find_rows_and_count`.
-    """
-    columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
-    written = find_accounts_in(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
-    return [*columns, *written]
-
-
-def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """Return one row of the audit log (`search.find_rows_and_count`) as a line of text.
-
-    A row is about a proposal, or about another thing, which its column ``thing`` names. ``private``: the
-    row's place is a chat with one person.
-    """
-    minute = row["at"][:16]  # the date, hour and minute of ISO 8601
-    who = names.get(row["actor"]) or row["actor"]
-    if row["thing"] == "context":  # the lines of a conversation that led to a proposal
-        return f"{minute} `{row['key'][:SHORT_ID_CHARS]}`: what led to it was read by {who}"
-    if row["thing"]:
-        line = _format_thing(row, who)
-        # links of accounts keep the accounts as text, since several may have the same name
-        if row["thing"] != "account":
-            line = with_names(line, names)
-        return f"{minute} {line}"
-    if row["verb"] == "propose":
-        name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
-        # in Telegram a private chat has the id of the person
-        is_private = private or row["place"] == row["requester"]
-        place = "a private chat" if is_private else name_of_place(row["place"], names)
-        who += f" for {name} in {place}"
-    details = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
-    if row["grant_id"]:
-        details.append(f"grant G-{row['grant_id']}")
-    what = f"`{row['proposal_id'][:SHORT_ID_CHARS]}` {row['tool_name']}: {row['verb']} by {who}"
-    return f"{minute} {what} → {row['state']} (v{row['version']}, {'; '.join(filter(None, details))})"
-
-
-def _format_thing(row: Mapping[str, Any], who: str) -> str:
-    """Format the change of a rule, a role, a grant or anything else that admins manage.
-
-    ``who``: the name of the change's author.
-    """
-    subject: Subject | None = None
-    key = row["key"]
-    if row["thing"] == "rule":
-        typed, _, about = key.partition(" ")
-        if typed in set(Subject):
-            subject = Subject(typed)
-            key = f"{subject.command_words} {about}"
-    change = f"{_format_state(row['before'], subject)} → {_format_state(row['after'], subject)}"
-    return f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
-
-
-def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> str:
-    """Return the state of a thing in brief: the first of some telling fields, and its end.
-
-    ``subject``: the rule's subject; None for anything else than a rule.
-    """
-    if not state:
-        return "nothing"
-    if "stand_in" in state:
-        return f"{state['stand_in']} until {state['until'][:16]}Z"
-    if "value" in state and subject is not None:
-        until = f" until {state['until'][:16]}Z" if "until" in state else ""
-        return format_value(subject, read_value(subject, state["value"])) + until
-    for name in _TELLING_FIELDS:
-        if name in state:
-            value = state[name]
-            return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return "something"

@@ -1,4 +1,4 @@
-"""Plans of agents: how they are opened, replaced, reviewed and ticked off. Also how teammates are stopped.
+"""Plans of agents: how they are opened, replaced, reviewed and ticked off.
 
 A plan lists steps, and is a proposal. The lead agent of a conversation may plan a longer job. A teammate,
 which is an agent that the lead agent has started, may have to plan first: it may change nothing until its
@@ -17,16 +17,15 @@ from bot.approvals import grants, rights
 from bot.approvals.lifecycle import end_proposal, move_or_raise, request_redraw
 from bot.approvals.team import teammates
 from bot.domain.audit import Act
-from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver, Plan, find_current_plan
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal, Vote
-from bot.domain.teams import Teammate, TeammateState
+from bot.domain.teams import Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.store import conversations, people, proposals, teams, transitions, turns
+from bot.store import conversations, people, proposals, teams, transitions
 from bot.store.audit.log import Author
 from bot.store.rules import Policies
 from bot.store.tables.conversations import TeammateRow
@@ -67,7 +66,7 @@ def open_plan(session: Session, policies: Policies, plan: Proposal, now: datetim
     )
     teammate = replace(teammate, rounds=teammate.rounds + 1)
     is_for_people_alone = _find_approver(session, policies, plan) is Approver.HUMAN
-    event = "was submitted"  # continues a sentence that begins with the plan
+    event = "was submitted"
     if is_for_people_alone:
         event += ". People approve it; you may reject it or ask for changes"
     # a lead agent without a vote gets no turn for this: it reads of the plan in its next turn
@@ -191,56 +190,3 @@ def tick_step(session: Session, conversation_id: str, number: int, now: datetime
 def was_reviewed(plan: Proposal) -> bool:
     """Tell if the lead agent approved a plan."""
     return any(vote.verb == Act.REVIEWED for vote in plan.votes)
-
-
-def stop(
-    session: Session, teammate: Teammate, by: Author, who: str, why: str, now: datetime, *, tell_lead: bool
-) -> tuple[Job, ...]:
-    """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
-
-    ``by``: the author for the audit log. ``who``: the name of the person or agent that stops it, for the
-    cancelled cards. ``why``: the reason, for people and the lead agent. ``tell_lead``: tell the lead agent,
-    if it did not stop the teammate itself. Does nothing if the teammate has ended.
-    """
-    if teammate.standing is not TeammateState.WORKING:
-        return ()
-    turns.stop_turn(session, teammate.id, now)
-    jobs = teammates.finish(
-        session, teammate.id, TeammateState.STOPPED, why, now, wake_lead=False, tell_lead=tell_lead
-    )
-    return (*jobs, *_withdraw_all(session, teammate, by, who, now))
-
-
-def fail_teammate(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
-    """End a teammate that can't continue, and its open proposals. Does nothing if it already ended."""
-    teammate = teams.get(session, teammate_id)
-    if teammate is None or teammate.over:
-        return ()
-    jobs = teammates.finish(session, teammate_id, TeammateState.FAILED, why, now)
-    who = f"Nod, since {teammate.name} failed"
-    return (*jobs, *_withdraw_all(session, teammate, Author.nod(Act.FAIL, why), who, now))
-
-
-def _withdraw_all(
-    session: Session, teammate: Teammate, by: Author, who: str, now: datetime
-) -> tuple[Job, ...]:
-    """Cancel the teammate's proposals that have not run yet."""
-    jobs: list[Job] = []
-    for p in teammate.waits_for:  # its proposals that have not ended
-        if p.state in (State.PROPOSED, State.APPROVED):
-            _, end_jobs = end_proposal(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)
-            jobs += end_jobs
-    return tuple(jobs)
-
-
-def stop_all(
-    session: Session, lead: Conversation, by: Author, who: str, why: str, now: datetime
-) -> tuple[list[str], tuple[Job, ...]]:
-    """Stop all teammates of a conversation. Return the ids of the teammates at work, and the jobs."""
-    stopped_ids: list[str] = []
-    jobs: list[Job] = []
-    for teammate in teams.list_of_lead(session, lead.id):
-        if teammate.standing is TeammateState.WORKING:
-            stopped_ids.append(teammate.id)
-            jobs += stop(session, teammate, by, who, why, now, tell_lead=True)
-    return stopped_ids, tuple(jobs)

@@ -9,6 +9,7 @@ in ``bot/store/teams.py``. Their plans, and stopping them, are in ``bot/approval
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import func, update
 from sqlmodel import Session, col, select
@@ -39,6 +40,13 @@ _END_PHRASES = {
     TeammateState.STOPPED: "was stopped. Why",
 }
 """The words between a teammate's name and the text about its end, in the note to the lead agent."""
+
+
+class SettledAnswer(NamedTuple):
+    """What follows the end of all calls of a teammate's answer."""
+
+    continues: bool  # True if the teammate is to continue with a turn
+    jobs: tuple[Job, ...]
 
 
 def spawn(
@@ -185,27 +193,27 @@ def finish(
     return (*jobs, teams.mark_team_changed(session, lead_id))
 
 
-def settle_answer_of_teammate(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
+def settle_answer_of_teammate(session: Session, p: Proposal, now: datetime) -> SettledAnswer:
     """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
-    Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
-    ended does not continue. If one of its calls ended after it, the lead agent is told the outcome. A
-    teammate that may submit no further plan is stopped.
+    A teammate that has ended does not continue. If one of its calls ended after it, the lead agent is told
+    the outcome. A teammate that may submit no further plan is stopped.
     """
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
-        return True, ()
+        return SettledAnswer(continues=True, jobs=())
     if teammate.over:
         if p.state not in (State.SUCCEEDED, State.FAILED):  # the call did not run: there is nothing to tell
-            return False, ()
+            return SettledAnswer(continues=False, jobs=())
         text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
-        return False, _tell_lead(session, teammate.lead_id, text, now)
+        return SettledAnswer(continues=False, jobs=_tell_lead(session, teammate.lead_id, text, now))
     # ``rounds``: the number of plans that the teammate has submitted
     if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_SUBMITTED_PLANS:
         count = MAX_SUBMITTED_PLANS
         why = f"It submitted {count} plans and none was approved. The last reason: {p.decline_reason}"
-        return False, finish(session, teammate.id, TeammateState.STOPPED, why, now)
-    return True, (teams.mark_team_changed(session, teammate.lead_id),)
+        jobs = finish(session, teammate.id, TeammateState.STOPPED, why, now)
+        return SettledAnswer(continues=False, jobs=jobs)
+    return SettledAnswer(continues=True, jobs=(teams.mark_team_changed(session, teammate.lead_id),))
 
 
 def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
@@ -224,16 +232,17 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
 
 
 def request_review(
-    session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake_lead: bool = True
+    session: Session, teammate: Teammate, plan: Proposal, event: str, now: datetime, *, wake_lead: bool = True
 ) -> tuple[Job, ...]:
     """Ask the lead agent to review a teammate's plan.
 
-    ``why``: the rest of the sentence that begins with the plan. ``wake_lead``: as in `finish`.
+    ``event``: what happened to the plan, such as "was submitted". ``wake_lead``: as in `finish`.
     """
-    plan = "\n".join(f"{field.field}: {field.new_value or 'gone'}" for field in p.preview)
+    plan_text = "\n".join(f"{field.field}: {field.new_value or 'gone'}" for field in plan.preview)
+    # ``rounds``: the number of plans that the teammate has submitted, this one included
     text = (
-        f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
-        f"plan_review:\n{_quote(plan)}"
+        f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {event}. Review it with "
+        f"plan_review:\n{_quote(plan_text)}"
     )
     return _tell_lead(session, teammate.lead_id, text, now, wake=wake_lead)
 

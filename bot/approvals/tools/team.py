@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 
-from bot.approvals.team import plans, teammates
+from bot.approvals.team import plans, stops, teammates
 from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.plans import Plan, list_plan_fields
@@ -143,7 +143,7 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         stopped = _find_at_work(session, context, teammate)
         why = f"The lead agent stopped it: {reason}"
         by = plans.make_lead_author(Act.STOP, reason)
-        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, context.now, tell_lead=False)
+        jobs = stops.stop(session, stopped, by, plans.LEAD.name, why, context.now, tell_lead=False)
         return EffectResult(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from bot.approvals.commands.decide import format_audit_row, list_mentioned
+from bot.approvals.commands.admin.audit_text import format_audit_row, list_mentioned
 from bot.approvals.commands.operands import parse_account, parse_number, parse_seconds
 from bot.approvals.commands.subcommands import CommandParts, remove_quotes
 from bot.domain.audit import AuditFilter
