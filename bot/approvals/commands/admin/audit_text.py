@@ -38,7 +38,7 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
 
 def _format_change_of_proposal(row: Mapping[str, Any], author: str, names: Names, *, private: bool) -> str:
-    """Return for example "`3f2a9c01` paint: approve by Ana → APPROVED (v2, rule: writes ask)"."""
+    """Return for example "`3f2a9c01` paint: approve by Ana → approved (v2, rule: writes ask)"."""
     if row["verb"] == "propose":
         requester = row["requester_name"] or names.get(row["requester"]) or row["requester"]
         # in Telegram a private chat has the id of the person
