@@ -29,8 +29,8 @@ from bot.approvals.agent_questions import ask_tools
 from bot.approvals.agents import AgentCalls
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
+from bot.approvals.lookup.console_sessions import ConsoleSessions
 from bot.approvals.lookup.conversations import ConversationLookup
-from bot.approvals.lookup.people import ConsoleSessions
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
 from bot.approvals.tools.decisions import decision_tools

@@ -24,7 +24,8 @@ from bot.errors import ModelOverBudget
 from bot.store import counts, events, people
 
 _WARNINGS = "budget"  # the group of stored events for warnings; each event is claimed once
-_MAX_TURN = timedelta(days=31)  # longer than any turn lasts, although a turn may wait for people
+_WARNING_LIFE = timedelta(days=31)
+"""The life of a stored warning for one turn: longer than any turn, although a turn may wait for people."""
 _STILL_RUNS_TEXT = "Approved changes still run, and cards work as usual."
 
 
@@ -43,27 +44,32 @@ class BudgetUse(NamedTuple):
         return self.spent / self.limit
 
     @property
+    def is_used_up(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
     def description(self) -> str:
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
-        _, _, budget_and_scope = self.rule.command_text.partition(
-            " "
-        )  # such as "budget 20 EUR a month for …"
+        # the text is such as "budget 20 EUR a month for slack:T1/C2"
+        _, _, budget_and_scope = self.rule.command_text.partition(" ")
         return f"{money(self.spent, self.budget.currency)} of {budget_and_scope}"
 
 
 def list_uses(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
     """Return the use of every budget that has a period."""
-    uses = [_measure_use(session, rule, book, now, 0) for rule in book.list_about(Subject.BUDGET)]
+    no_request = 0  # no turn: the budgets of one turn are left out below
+    uses = [_measure_use(session, rule, book, now, no_request) for rule in book.list_about(Subject.BUDGET)]
     return [use for use in uses if use.until is not None]
 
 
 def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
     """Raise ModelOverBudget if a budget that pays for the turn is used up."""
-    used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
+    used_up = [use for use in _list_paying_for_turn(session, book, turn, now) if use.is_used_up]
     if not used_up:
         return
-    # the budget whose period ends last; a budget for one turn (``until`` is None) only if no other is used up
-    last_to_end = max(used_up, key=lambda use: (use.until is not None, use.until or now))
+    with_period = [use for use in used_up if use.until is not None]
+    # people wait for the budget whose period ends last; for one of this turn only if no other is used up
+    last_to_end = max(with_period, key=lambda use: use.until or now) if with_period else used_up[0]
     if last_to_end.until is None:
         text = (
             f"The budget for one request is used up ({last_to_end.description}). "
@@ -85,7 +91,8 @@ def is_used_up(
 
     ``request_line_id``: the id of the line with the person's request, or 0 without such a line.
     """
-    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, request_line_id, now))
+    uses = _list_paying(session, book, place, asker, request_line_id, now)
+    return any(use.is_used_up for use in uses)
 
 
 def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
@@ -95,26 +102,26 @@ def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) 
     transaction that stores the cost of an answer.
     """
     texts = []
-    for use in _list_for_turn(session, book, turn, now):
+    for use in _list_paying_for_turn(session, book, turn, now):
         if not WARNED_AT * use.limit <= use.spent < use.limit:
             continue
         key = f"{use.rule.id}/{use.until or turn.transcript.request_line_id}"
-        if events.claim_once(session, _WARNINGS, key, now, use.until or now + _MAX_TURN):
+        if events.claim_once(session, _WARNINGS, key, now, use.until or now + _WARNING_LIFE):
             text = f"{use.share:.0%} of a budget is used: {use.description}."
             texts.append(people.put_names_in(session, text))
     return texts
 
 
-def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
+def _list_paying_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
     """Return the use of each budget that pays for a turn."""
     transcript = turn.transcript
     conversation = transcript.conversation
     # ``shown_at``: for a teammate, the address of the lead agent's conversation
     place = str(conversation.shown_at or conversation.address)
-    return _list_for(session, book, place, transcript.asker, transcript.request_line_id, now)
+    return _list_paying(session, book, place, transcript.asker, transcript.request_line_id, now)
 
 
-def _list_for(
+def _list_paying(
     session: Session, book: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
 ) -> list[BudgetUse]:
     """Return the use of each budget that pays for an answer to a person in a place.

@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -52,6 +52,13 @@ _MAX_FOREIGN_TOOLS = 1000  # the most questions of other processes that are reme
 _LOOK_SECONDS = 2.0  # the time after which the row is read again, in case no notification came
 
 
+class _OpenQuestion(NamedTuple):
+    """A question for whose answer a call in this process waits."""
+
+    question: Question
+    tool: Tool  # the tool that was made for the question
+
+
 class Questions:
     """The service that asks people the questions of MCP servers.
 
@@ -80,7 +87,7 @@ class Questions:
         self._clock = clock
         self._patience = patience
         self._inbox: Inbox | None = None
-        self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
+        self._open: dict[str, _OpenQuestion] = {}  # by the tool's name
         # the tools of the questions that other processes ask, by name
         self._tools_elsewhere: dict[str, Tool] = {}
         self._cancelling: set[asyncio.Task[None]] = set()  # tasks that cancel unneeded questions
@@ -100,23 +107,34 @@ class Questions:
 
     async def tools(self) -> Sequence[Tool]:
         """Return the tool of each open question, of all processes."""
-        return [*(tool for tool, _ in self._open.values()), *self._tools_elsewhere.values()]
+        return [*(asked.tool for asked in self._open.values()), *self._tools_elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
         """Ask the person, and return their answer, which may be a decline or a cancel."""
         if self._inbox is None:
             return Elicited(Action.DECLINE)
-        addressed = await self._database.read(_address_question, question, self._clock())
-        if addressed is None:
+        request_without_tool = await self._database.read(_address_question, question, self._clock())
+        if request_without_tool is None:
             return Elicited(Action.DECLINE)
         name = f"question:{question.server}:{secrets.token_hex(4)}"
         # in a thread, since making it blocks
         tool = await asyncio.to_thread(self._make_tool, question, name, self._open)
-        self._open[name] = (tool, question)
+        self._open[name] = _OpenQuestion(question, tool)
         self._broadcast("question", [name, asdict(question)])
-        arguments = {"url": question.url} if question.url else _list_defaults(question.schema)
-        request = replace(addressed, tool_name=name, arguments=arguments, ttl=self._patience)
-        opening = asyncio.ensure_future(self._inbox(request))
+        try:
+            arguments = {"url": question.url} if question.url else _list_defaults(question.schema)
+            request = replace(request_without_tool, tool_name=name, arguments=arguments, ttl=self._patience)
+            return await self._open_and_wait(question, request, self._inbox)
+        finally:
+            del self._open[name]
+            self._broadcast("question over", name)
+
+    async def _open_and_wait(self, question: Question, request: Request, inbox: Inbox) -> Elicited:
+        """Open the proposal of a question, and return the answer.
+
+        If this process ends before the answer, or the server's call does, the proposal is cancelled.
+        """
+        opening = asyncio.ensure_future(inbox(request))
         try:
             reply = await asyncio.shield(opening)
             if not reply.proposals:
@@ -129,9 +147,6 @@ class Questions:
         except BaseException:  # the server's call was cancelled, so its question is cancelled, too
             self._cancel_later(opening)
             raise
-        finally:
-            del self._open[name]
-            self._broadcast("question over", name)
 
     def _broadcast(self, kind: str, body: Any) -> None:
         if self._peers is not None:
@@ -139,8 +154,8 @@ class Questions:
 
     def _broadcast_all(self) -> None:
         """Tell a process that has just started of all open questions of this process."""
-        for name, (_, question) in self._open.items():
-            self._broadcast("question", [name, asdict(question)])
+        for name, asked in self._open.items():
+            self._broadcast("question", [name, asdict(asked.question)])
 
     def _note_asked_elsewhere(self, body: Any) -> None:
         """Make the tool of a question that another process asks. ``body``: its name and the question."""

@@ -56,19 +56,9 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
         for p in transcript.proposals.values()
         if p.kind is kinds.READING and p.connection and p.connection.key == connection.key
     ]
-    owner = connection.owner_label
-    is_private = transcript.conversation.private
+    _check_refusals(transcript, readings, connection.owner_label)
 
-    # the owner's refusals
-    if not is_private and any(map(is_private_only, readings)):
-        raise CallRefused(_ONLY_PRIVATE_TEXT.format(owner=owner))
-    # a refusal counts until the next request (``request_line_id``: the id of its line), or for all work of a
-    # teammate
-    since_id = 0 if transcript.teammate else transcript.request_line_id
-    if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
-        raise CallRefused(_NOT_NOW_TEXT.format(owner=owner))
-
-    # the owner's consent: for a schedule or teammate it counts for one tool, else for all reads
+    # for a schedule or a teammate, the owner's consent counts for one tool, else for all reads
     allowed = [p for p in readings if _is_allowed(p)]
     allowed_for_tool = [p for p in allowed if p.tool_name == tool.name]
     if transcript.schedule is not None:
@@ -79,9 +69,23 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     last_influence = _find_last_influence(transcript, accounts)
     if last_influence is not None and not any(p.created_at >= last_influence for p in allowed):
         return _LED_BY_OTHERS_TEXT
-    if not is_private and not allowed:
+    if not transcript.conversation.private and not allowed:
         return _SHARED_TEXT
     return ""
+
+
+def _check_refusals(transcript: Transcript, readings: Sequence[Proposal], owner: str) -> None:
+    """Raise CallRefused if the owner has refused such a read, and the refusal still counts.
+
+    ``owner``: the owner's name.
+    """
+    if not transcript.conversation.private and any(map(is_private_only, readings)):
+        raise CallRefused(_ONLY_PRIVATE_TEXT.format(owner=owner))
+    # a refusal counts until the next request (``request_line_id``: the id of its line), or for all work of a
+    # teammate
+    since_id = 0 if transcript.teammate else transcript.request_line_id
+    if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
+        raise CallRefused(_NOT_NOW_TEXT.format(owner=owner))
 
 
 def restore_reading_kind(tool: Tool, p: Proposal) -> Tool:
@@ -165,21 +169,26 @@ def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> da
     """Return the last time since the owner's last message that words of others reached the model, or None.
 
     Such words are messages and notes, the reasons of votes, edits that the owner did not approve, and the
-    reason of a withdrawal. They may have led the model to a read that the owner does not want.
+    reason of a withdrawal. They may have led the model to a read that the owner does not want. ``accounts``:
+    all accounts of the owner.
     """
     own_lines = [
         line for line in transcript.lines if line.role is LineRole.USER and str(line.actor) in accounts
     ]
     last_own = own_lines[-1] if own_lines else None
     moments = []
+
+    # messages and notes
     for line in transcript.lines:
         is_newer = last_own is None or line.id > last_own.id
         if is_newer and line.role in ANSWERABLE_ROLES and str(line.actor) not in accounts:
             moments.append(line.created_at)
+
+    # what people wrote on cards
     since = last_own.created_at if last_own else transcript.conversation.created_at
     for p in transcript.proposals.values():
-        votes = [vote for vote in p.votes if vote.reason and str(vote.actor) not in accounts]
-        moments += [vote.at for vote in votes if vote.at >= since]
+        reasons = [vote for vote in p.votes if vote.reason and str(vote.actor) not in accounts]
+        moments += [vote.at for vote in reasons if vote.at >= since]
         has_unapproved_edit = bool(p.edits) and not _is_approved_by(p, accounts)
         is_withdrawn_with_words = p.cause is Cause.TAKEN_BACK and bool(p.decline_reason)
         if p.updated_at >= since and (has_unapproved_edit or is_withdrawn_with_words):

@@ -2,24 +2,14 @@
 
 The lead agent of a conversation starts teammates for parts of its work, and says which tools each gets. A
 teammate that must plan first is locked until its plan is approved: it may only look around. The model is
-offered the chosen tools, and `Gate.consider` judges only calls of these. The checks of a plan, whose steps
-name tools and calls, are also here.
+offered the chosen tools, and `Gate.consider` judges only calls of these.
 """
-
-from collections.abc import Mapping
-from datetime import tzinfo
-from typing import Any
 
 from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
-from bot.domain.plans import MAX_SUBMITTED_PLANS, Plan, is_approved, list_plan_fields
-from bot.domain.preview import PreviewField
-from bot.domain.redaction import secrets_in
-from bot.domain.risks import Level
+from bot.domain.plans import MAX_SUBMITTED_PLANS, is_approved
 from bot.domain.teams import Teammate
-from bot.domain.text import one_line
 from bot.errors import ToolError
-from bot.tools.call import Arguments
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
@@ -54,54 +44,7 @@ def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
         raise ToolError(f"{tool.name} isn't read-only, and you are locked until your plan is approved.")
 
 
-def describe_plan(
-    available: AvailableTools, teammate: Teammate | None, arguments: Arguments
-) -> tuple[str, tuple[PreviewField, ...]]:
-    """Return the title and the fields of a plan's card, with the values of the version before as old values.
-
-    ``available``: all tools. ``teammate``: the teammate that plans; None for the lead agent. Raises ToolError
-    if a step names a tool that the agent does not get.
-    """
-    plan = Plan.of(arguments)
-    unknown = [name for name in plan.tools if _lacks(available, teammate, name)]
-    if unknown:
-        raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
-    before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
-    # ``rounds``: the number of plans that the teammate has submitted before
-    version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
-    return one_line(f"Plan{version}: {plan.summary}"), list_plan_fields(plan, before)
-
-
-async def with_exact_calls(
-    available: AvailableTools, teammate: Teammate | None, arguments: Arguments, zone: tzinfo | None
-) -> dict[str, Any]:
-    """Return the arguments of a plan with the calls of its steps as they would run, each checked by its tool.
-
-    ``zone``: as in `Tool.check_arguments`. Raises ToolError for a call that can't be made, or that holds
-    a secret.
-    """
-
-    async def make_exact(call: Mapping[str, Any]) -> dict[str, Any]:
-        name = call["tool"]
-        if _lacks(available, teammate, name):
-            raise ToolError(f"Your steps name tools that you do not have: {name}.")
-        tool = available.get(name)
-        if tool.reads or tool.kind.always_asks:
-            raise ToolError(f"List only calls that change something: {name} needs no approval in advance.")
-        given = await tool.check_arguments(dict(call["arguments"]), zone)
-        if secrets_in(given, tool.parameters):
-            raise ToolError(f"A call of {name} that holds a secret can't be listed in a plan.")
-        is_destructive = tool.classify(given).level is Level.DESTRUCTIVE
-        return {"tool": name, "version": tool.version, "arguments": given, "asks": is_destructive}
-
-    steps = []
-    for step in arguments["steps"]:
-        calls = [await make_exact(call) for call in step.get("calls") or ()]
-        steps.append({**step, "calls": calls} if calls else step)
-    return {**arguments, "steps": steps}
-
-
-def _lacks(available: AvailableTools, teammate: Teammate | None, name: str) -> bool:
+def lacks_tool(available: AvailableTools, teammate: Teammate | None, name: str) -> bool:
     """Tell if an agent does not get a tool, not even once its plan is approved."""
     if name not in available.tools:
         return True

@@ -11,6 +11,7 @@ undo all changes of a batch, one after the other. Their inverses then form one b
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -30,6 +31,13 @@ from bot.store import conversations, proposals, transitions
 from bot.store.connections import is_owner
 
 _GONE = "What was there before is no longer kept, so this can't be undone."
+
+
+class Reopening(NamedTuple):
+    """The answer to the question if an inverse may be opened or run once more."""
+
+    objection: str = ""  # in words; empty if it may
+    jobs: tuple[Job, ...] = ()
 
 
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
@@ -83,23 +91,22 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Press
     return PressOutcome(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
 
 
-def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
+def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> Reopening:
     """Link an inverse ``p``, which is opened or run once more, with its original again.
 
-    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened. For a ``p``
-    that undoes nothing, nothing is done.
+    For a ``p`` that undoes nothing, nothing is done, and there is no objection.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None:
-        return "", ()
+        return Reopening()
     if original.undone:
-        return f"It was undone by {original.undone} since.", ()
+        return Reopening(f"It was undone by {original.undone} since.")
     if original.undone_by == p.id:
-        return "", ()
+        return Reopening()
     if original.undone_by:
-        return "Undo was pressed again since. See its own card.", ()
+        return Reopening("Undo was pressed again since. See its own card.")
     original = context.move(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
-    return "", (request_redraw(session, original),)
+    return Reopening(jobs=(request_redraw(session, original),))
 
 
 def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:

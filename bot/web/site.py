@@ -24,7 +24,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from bot.agent.models import Models
-from bot.approvals.lookup.people import ConsoleSessions
+from bot.approvals.lookup.console_sessions import ConsoleSessions
 from bot.approvals.lookup.settings import Doctor
 from bot.channels.base import Channel, Lookup
 from bot.domain.attachments import FileBounds

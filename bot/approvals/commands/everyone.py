@@ -13,7 +13,7 @@ from sqlmodel import Session
 from bot.approvals import grants, rights
 from bot.approvals.commands.decide import format_titled_list
 from bot.approvals.commands.subcommands import CommandParts, Subcommand
-from bot.approvals.lookup.people import list_absences
+from bot.approvals.lookup.absences import format_absences
 from bot.domain.audit import Act
 from bot.domain.chat import Command
 from bot.domain.proposal_states import State
@@ -65,7 +65,7 @@ class EveryoneCommands:
         parts = [
             format_titled_list("Waiting for you to decide", to_decide, now),
             format_titled_list("Asked for by you, still open", asked_for, now),
-            await self._database.read(list_absences, self._policies, command.actor),
+            await self._database.read(format_absences, self._policies, command.actor),
         ]
         text = "\n\n".join(filter(None, parts)) or "Nothing is waiting."
         instructions = await asyncio.to_thread(self._read_workspace) if self._read_workspace else ""

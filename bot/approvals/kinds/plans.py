@@ -10,8 +10,8 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.approvals.kinds.procedure import Procedure
+from bot.approvals.team.plan_contents import complete_calls, describe_plan
 from bot.approvals.team.plans import open_plan
-from bot.approvals.tool_visibility import describe_plan, with_exact_calls
 from bot.domain.conversations import Transcript
 from bot.domain.deciders import Deciders
 from bot.tools.call import Arguments
@@ -25,5 +25,5 @@ def _name_deciders(_: Session, transcript: Transcript, __: Arguments, deciders: 
 
 
 PLANNING = Procedure(
-    complete=with_exact_calls, name_deciders=_name_deciders, show=describe_plan, open=open_plan
+    complete=complete_calls, name_deciders=_name_deciders, show=describe_plan, open=open_plan
 )

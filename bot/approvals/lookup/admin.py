@@ -176,7 +176,7 @@ class AdminLookup:
         def read_usage(session: Session) -> tuple[bool, list[UsageRow]]:
             accounts = rights.find_visible_accounts(session, self._policies, actor)
             sees_all = accounts is None
-            return sees_all, usage.usage(session, by, since, accounts)
+            return sees_all, usage.list_usage(session, by, since, accounts)
 
         return await self._database.read(read_usage)
 

@@ -106,10 +106,21 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     newest_first = messages.list_until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
     if not newest_first or newest_first[0].id != p.message_id:
         return []  # deleted
-    last = newest_first[0]
-    if last.role is not LineRole.ASSISTANT:
+    if newest_first[0].role is not LineRole.ASSISTANT:
         return []  # no model's call
+    of_turn = _take_turn(newest_first)
+    ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
+    if any(line.role is LineRole.USER for line in ordered):
+        return ordered
+    order = _find_order(session, p, newest_first)
+    if order:
+        return [order, *ordered]
+    return ordered
 
+
+def _take_turn(newest_first: Sequence[Line]) -> list[Line]:
+    """Return the lines of one turn, newest first. ``newest_first`` begins with the turn's last answer."""
+    last = newest_first[0]
     # For an answer, ``after`` is the id of the last line that the agent had read before it. (For a line that
     # the agent reads, it is the line's own id.) An answer belongs to the turn if it has the turn's id, or the
     # same ``after`` as another answer of the turn.
@@ -125,13 +136,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
         elif line.role not in ANSWERABLE_ROLES or line.id > last.after:
             continue  # the line is not for the agent, or the agent had not read it at its last answer
         of_turn.append(line)
-    ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
-    if any(line.role is LineRole.USER for line in ordered):
-        return ordered
-    order = _find_order(session, p, newest_first)
-    if order:
-        return [order, *ordered]
-    return ordered
+    return of_turn
 
 
 def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:

@@ -1,26 +1,20 @@
-"""People with their accounts and roles as one list, their absences, and the sessions of the console.
+"""People with their accounts, their roles and their absences, as one list.
 
 A Person is someone with all their linked accounts. An account that is not linked is a Person of its own.
-While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service for sign-in
-to the console; the functions of ``bot/approvals/accounts`` do its work.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.accounts import organisation_sign_ins, sign_in_links
-from bot.domain.chat import Clock
 from bot.domain.people import Absence, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.rule_values import GivenRole
 from bot.store import people, rules
-from bot.store.database import Database
 from bot.store.people import Linked
-from bot.store.rules import Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,65 +119,3 @@ def _describe_account(
         link.at if link else None,
         tuple(HeldRole(role, role_times.get((account, role))) for role in roles),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleSessions:
-    """The service for sessions of the console."""
-
-    database: Database
-    policies: Policies
-    clock: Clock
-    may_enter: Callable[[Actor], bool]  # tells if the settings still let an account in
-    session_life = sign_in_links.SESSION_LIFE  # of a session that a link began
-    organisation_session_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
-    max_sign_in_time = (
-        organisation_sign_ins.MAX_AWAY
-    )  # the longest time that a browser may spend at that sign-in
-
-    async def sign_in_by_code(self, code: str) -> str | None:
-        """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
-        return await self.database.write(sign_in_links.sign_in_by_link, self.policies, code, self.clock())
-
-    async def begin_organisation_sign_in(self, state: str, values: Mapping[str, str]) -> bool:
-        """Store the values that a browser is checked by when it returns from the organisation's sign-in.
-
-        Returns False if too many sign-ins are under way.
-        """
-        return await self.database.write(organisation_sign_ins.begin, state, values, self.clock())
-
-    async def take_begun_sign_in(self, state: str) -> Mapping[str, str] | None:
-        """Return the values that `begin_organisation_sign_in` stored, and delete them.
-
-        None if they are unknown, used or too old.
-        """
-        return await self.database.write(organisation_sign_ins.take, state, self.clock())
-
-    async def sign_in_as(self, actor: Actor) -> str:
-        """Begin a session for someone whom the organisation has signed in, and return its secret."""
-        return await self.database.write(sign_in_links.sign_in_by_organisation, actor, self.clock())
-
-    async def find_session_account(self, secret: str) -> Actor | None:
-        """Return the account of a session; None if it has ended, or its person is no longer let in."""
-        actor = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
-        if actor is not None and self.may_enter(actor):
-            return actor
-        return None
-
-    async def sign_out(self, actor: Actor, secret: str = "") -> None:
-        """End the session with this secret; without a secret, all sessions of this account."""
-        await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)
-
-
-def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
-    """Return the absences that concern a person as text, a line for each; for an admin all absences."""
-    policy, person = policies.load_with_person(session, actor)
-    is_admin = Role.ADMIN in policy.roles_of(person)
-    lines = []
-    for absence in policy.absences:
-        concerns_them = not person.accounts.isdisjoint({str(absence.who), str(absence.stand_in)})
-        if is_admin or concerns_them:
-            until = absence.end(policy.book.zone)
-            stand_in = absence.stand_in.label
-            lines.append(f"- {absence.who.label} is away until {until}: {stand_in} may decide what they may")
-    return people.put_names_in(session, "\n".join(lines))

@@ -24,7 +24,7 @@ from bot.domain.doctor_findings import Finding, Health
 from bot.domain.redaction import redact_text
 from bot.settings import Settings
 
-_DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
+_DOCTOR_COMMAND = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
 _TIMEOUT_SECONDS = 120.0  # the time that the doctor may take
 _FRESH_PERIOD = timedelta(seconds=10)  # the time in which the same findings are returned again
 _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")  # user and password in an address, as in https://me:pw@host/
@@ -79,30 +79,38 @@ class Doctor:
     def __init__(
         self,
         settings: Settings,
-        port: Callable[[], int],
+        get_port: Callable[[], int],
         clock: Clock,
         *,
-        command: Sequence[str] = _DOCTOR,
+        command: Sequence[str] = _DOCTOR_COMMAND,
         patience: float = _TIMEOUT_SECONDS,
     ) -> None:
-        """Take the settings to examine, and ``port``, which returns where Nod listens.
+        """Take the settings to examine, and the function that returns the port at which Nod listens.
 
         ``command`` runs the doctor, and may take ``patience`` seconds.
         """
         self.settings = settings
-        self._port = port
+        self._get_port = get_port
         self._clock = clock
         self._command = command
         self._patience = patience
         self._task: asyncio.Task[Examination] | None = None
 
     async def examine(self) -> Examination:
-        """Return the findings. Raises asyncio.CancelledError once stopped."""
+        """Return the findings of an examination under way or a moment ago, else of a new one.
+
+        Raises asyncio.CancelledError once stopped.
+        """
         task = self._task
-        if task is None or (task.done() and self._clock() - task.result().at > _FRESH_PERIOD):
+        if task is None or self._is_outdated(task):
             task = asyncio.create_task(self._examine(), name="doctor")
             self._task = task
         return await asyncio.shield(task)
+
+    def _is_outdated(self, examination: asyncio.Task[Examination]) -> bool:
+        if not examination.done():
+            return False
+        return self._clock() - examination.result().at > _FRESH_PERIOD
 
     async def stop(self) -> None:
         """Cancel an examination under way, whose process is killed."""
@@ -125,7 +133,7 @@ class Doctor:
 
     async def _read_output(self) -> bytes:
         """Return the JSON list at the end of the doctor's output; imported tools may have printed before."""
-        environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._port())}
+        environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._get_port())}
         child = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,

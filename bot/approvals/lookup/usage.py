@@ -16,8 +16,10 @@ from bot.store import counts, people
 _NO_MODEL = "No model noted"
 
 
-def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[UsageRow]:
-    """Return the usage of turns since then, the largest first.
+def list_usage(
+    session: Session, by: Parts, since: datetime, accounts: Collection[str] | None
+) -> list[UsageRow]:
+    """Return the usage of turns since a time, the largest first, with a row for each of the parts ``by``.
 
     ``accounts``: only turns in the conversations of these accounts; None for all turns.
     """
@@ -32,7 +34,7 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
             return _put_names_in(session, totals, by)
         case Parts.MODEL:
             return [row if row.key else row._replace(name=_NO_MODEL) for row in rows]
-    return rows  # the other dimensions have no names to add
+    return rows  # other parts, such as days, need no names
 
 
 def _add_up(rows: Sequence[UsageRow], keys: Sequence[str]) -> list[UsageRow]:

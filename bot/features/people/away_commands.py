@@ -17,7 +17,7 @@ from bot.approvals.commands.subcommands import (
     Subcommand,
     remove_quotes,
 )
-from bot.approvals.lookup.people import list_absences
+from bot.approvals.lookup.absences import format_absences
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.people import Absence, Actor, Membership
 from bot.domain.policy import Policy
@@ -59,7 +59,7 @@ class AwayCommands:
         """Begin an absence of the person who asks; without ``text``, list who is away."""
         now = self._clock()
         if not text:
-            listed = await self._database.read(list_absences, self._policies, command.actor)
+            listed = await self._database.read(format_absences, self._policies, command.actor)
             return listed or "No one is away."
         request = _REQUEST.fullmatch(text.strip())
         if request is None:
