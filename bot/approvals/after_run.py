@@ -1,8 +1,9 @@
-"""Two steps after a run, before its end is stored: read the changed fields again, and draft the inverse call.
+"""The columns that are stored with the end of a run: the tool's output, and what two more steps find.
 
-The card then shows the fields as they are now, next to the values that people approved. It also offers Undo:
-a press on it opens a proposal for the inverse call, which puts back what was there before. Both steps run the
-tool's own code, so both are limited in time and may fail. A step that fails leaves its part off the card.
+These steps are to read the changed fields again, and to draft the inverse call. The card then shows the
+fields as they are now, next to the values that people approved. It also offers Undo: a press on it opens a
+proposal for the inverse call, which puts back what was there before. Both steps run the tool's own code, so
+both are limited in time and may fail. A step that fails leaves its part off the card.
 
 Some tools can be tried: the call runs without lasting effect before people decide, and then the approved run
 only *applies* the changes of that trial. Such a tool brings functions of its own for both steps.
@@ -57,6 +58,18 @@ async def collect_after_run(
         columns["inverse"] = inverse
         columns["inverse_arguments"] = arguments
     return columns
+
+
+def make_outcome_columns(output: ToolOutput) -> dict[str, Any]:
+    """Return the columns to store for the output of a run that succeeded."""
+    return {
+        "result": output.text,
+        "told": output.told,
+        "ended_badly": output.ended_badly,
+        "result_url": output.url,
+        "error": None,
+        "files": output.files,
+    }
 
 
 async def _read_again(tool: Tool, proposal: Proposal, seconds: float) -> tuple[CheckedField, ...]:

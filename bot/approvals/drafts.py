@@ -20,7 +20,7 @@ from bot.domain.people import Actor
 from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import HIDDEN, hide_values, redact_arguments, redact_text, secrets_in
+from bot.domain.redaction import hide_values, redact_arguments, redact_text, secrets_in
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
 from bot.domain.value_text import label_of
@@ -200,28 +200,6 @@ def draft(
         connection=tool.connection.with_short_names if tool.connection else None,
         **make_terms(verdict, now),
     )
-
-
-def restore_secrets(
-    edited: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Put hidden secrets back into edited arguments.
-
-    ``before`` are the arguments before the edit, ``shown`` are the same arguments as people saw them. An
-    object that was hidden as a whole is a text in ``shown``. Raises BadArguments for a secret that was
-    changed only in part.
-    """
-    complete: dict[str, Any] = {}
-    for key, value in edited.items():
-        if key in before and value == shown[key]:
-            complete[key] = before[key]
-        elif isinstance(value, Mapping) and isinstance(shown.get(key), Mapping):
-            complete[key] = restore_secrets(value, before[key], shown[key])
-        elif HIDDEN in canonical(value):
-            raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
-        else:
-            complete[key] = value
-    return complete
 
 
 def clean_reason(reason: str, answer: str, last_message: str) -> str:

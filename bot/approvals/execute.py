@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle, ownership, read_consents, runs
-from bot.approvals.after_run import collect_after_run
+from bot.approvals.after_run import collect_after_run, make_outcome_columns
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
-from bot.approvals.trials import PreviewAndTrial, Trials, outcome_of
+from bot.approvals.trials import PreviewAndTrial, Trials
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, Wake, Work, WorkCache
 from bot.domain.preview import Inverse, PreviewField, old_values
@@ -346,7 +346,7 @@ class Execution:
                 after = await collect_after_run(available, tool, claimed, output)
             except asyncio.CancelledError:  # this process ends: the known outcome is stored first
                 after = {}
-            return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
+            return await self._finish(claimed, State.SUCCEEDED, **make_outcome_columns(output), **after)
 
     async def _make_context(self, claimed: Proposal, progress: Progress) -> CallContext:
         depth = 0  # the number of agents' calls that led to this call

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, group_presses, ownership, rights, runs
-from bot.approvals.drafts import draft, limit_undo, preview_of, restore_secrets, title_of
+from bot.approvals.drafts import draft, limit_undo, preview_of, title_of
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
+from bot.approvals.hidden_secrets import restore_secrets
 from bot.approvals.press_values import Contents, Prepared, PressOutcome, Undoing, UndoPosition
 from bot.approvals.tool_code import as_tool_error, context_of
 from bot.approvals.trials import PreviewAndTrial

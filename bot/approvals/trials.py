@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from bot.approvals.after_run import collect_after_run
+from bot.approvals.after_run import collect_after_run, make_outcome_columns
 from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log
 from bot.domain.chat import Clock
@@ -232,19 +232,7 @@ class Trials:
         if output is None:
             return None
         after = await collect_after_run(available, tool, lost, output)
-        return State.SUCCEEDED, outcome_of(output) | after
-
-
-def outcome_of(output: ToolOutput) -> dict[str, Any]:
-    """Return the columns to store for a tool's output."""
-    return {
-        "result": output.text,
-        "told": output.told,
-        "ended_badly": output.ended_badly,
-        "result_url": output.url,
-        "error": None,
-        "files": output.files,
-    }
+        return State.SUCCEEDED, make_outcome_columns(output) | after
 
 
 def _describe_end(trial: Trial) -> str:

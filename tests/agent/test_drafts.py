@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.approvals.drafts import restore_secrets, title_of
+from bot.approvals.drafts import title_of
+from bot.approvals.hidden_secrets import restore_secrets
 from bot.approvals.tool_code import await_tool, log_blocking
 from bot.domain.redaction import HIDDEN, redact_arguments
 from bot.errors import BadArguments, ToolTimedOut
@@ -69,7 +70,7 @@ async def test_a_secret_in_a_name_that_a_tool_looks_up_is_hidden_wherever_the_ti
     assert await title_of(close, {"number": 3}) == f"Close #3 “rotate {HIDDEN}”"
 
 
-def test_an_object_that_was_hidden_as_a_whole_may_be_written_anew() -> None:
+def test_an_edit_may_replace_an_object_that_was_hidden_as_a_whole() -> None:
     before = {"name": "ana", "credentials": {"user": "ana", "key": "0451"}}
     shown = redact_arguments(before)
     assert shown == {"name": "ana", "credentials": HIDDEN}
