@@ -1,7 +1,7 @@
-"""Lists of programs, with their words and flags, that lose something, send something, or run code elsewhere.
+"""Lists of programs, with their words and flags, that lose something, send something, or run code.
 
-`find_harm` (``harm.py``) looks commands up here. The sets of programs that are always harmful come first,
-then `HARMLESS_SUBCOMMANDS`. Last is `find_loss`, which judges the words after any other program.
+`find_harm` (``harm.py``) looks commands up here. The sets of harmful programs come first, then
+`HARMLESS_SUBCOMMANDS`. Last is `find_loss`, which judges the words after any other program.
 
 A match can only raise a command's risk. A command without a match still counts as writing, unless it is known
 to only read.
@@ -43,6 +43,29 @@ SENDING_PROGRAMS = frozenset({  # they send something to people
     "gammu", "lp", "lpr", "mosquitto_pub", "amqp-publish", "postsuper", "websocat", "wscat", "croc",
     "wormhole", "sendgrid", "mailgun", "heirloom-mailx", "irc",
 })  # fmt: skip
+CODE_PROGRAMS = frozenset({
+    # shells, and words of a shell that change what later words mean
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "eval", "exec",
+    "source", ".", "command", "builtin", "coproc", "trap", "alias", "unalias", "enable", "export",
+    "declare", "typeset", "local", "readonly", "set", "unset", "shopt", "hash", "bind", "mapfile",
+    "readarray", "read", "let", "time", "function", "getopts", "ulimit", "umask", "complete", "compgen",
+    "fc",
+    # programs that run another one
+    "env", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "setarch", "unshare", "nsenter",
+    "chroot", "chrt", "taskset", "strace", "ltrace", "gdb", "lldb", "perf", "watch", "xargs", "parallel",
+    "script", "expect", "unbuffer", "busybox", "toybox", "flock", "entr", "tmux", "screen",
+    "dbus-run-session", "systemd-run", "runuser", "sudo", "su", "doas", "pkexec", "run-parts",
+    "start-stop-daemon", "faketime", "proot", "fakeroot", "capsh", "ssh", "sshpass", "mosh", "rsh",
+    "telnet", "nc", "ncat", "netcat", "socat", "rsync", "scp", "sftp", "ftp", "vi", "vim", "nvim", "view",
+    "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so", "psql", "mysql",
+    "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli", "clickhouse-client", "duckdb",
+})  # fmt: skip
+LANGUAGES = frozenset({  # programs that run code from a file or from their input
+    "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish",
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
+    "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
+    "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
+})  # fmt: skip
 REMOTE_CODE_PROGRAMS = frozenset({
     "ansible", "ansible-playbook", "ansible-console", "salt", "salt-call", "salt-ssh", "puppet",
     "chef-client", "fab", "pyinfra", "cap", "pssh", "parallel-ssh", "clush", "dsh", "mussh", "sqlcmd",
@@ -51,25 +74,38 @@ REMOTE_CODE_PROGRAMS = frozenset({
 })  # fmt: skip
 """Programs that run code on other machines, or the language of a database."""
 
+_DOCKER_SUBCOMMANDS = {
+    "ps",
+    "images",
+    "version",
+    "info",
+    "logs",
+    "inspect",
+    "start",
+    "restart",
+    "pull",
+    "top",
+}
+_KUBECTL_SUBCOMMANDS = {
+    "get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate",
+}  # fmt: skip
+_TERRAFORM_SUBCOMMANDS = {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"}
 HARMLESS_SUBCOMMANDS = {
-    "docker": {"ps", "images", "version", "info", "logs", "inspect", "start", "restart", "pull", "top"},
-    "kubectl": {"get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate"},
+    "docker": _DOCKER_SUBCOMMANDS,
+    "podman": _DOCKER_SUBCOMMANDS,
+    "nerdctl": _DOCKER_SUBCOMMANDS,
+    "kubectl": _KUBECTL_SUBCOMMANDS,
+    "oc": _KUBECTL_SUBCOMMANDS,
+    "terraform": _TERRAFORM_SUBCOMMANDS,
+    "tofu": _TERRAFORM_SUBCOMMANDS,
+    "terragrunt": _TERRAFORM_SUBCOMMANDS,
     "helm": {"list", "ls", "status", "get", "version", "history", "template", "lint"},
-    "terraform": {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"},
     "pulumi": {"preview", "whoami", "version", "about", "logs"},
     "cdk": {"diff", "ls", "list", "synth", "synthesize", "doctor", "version"},
     "flyway": {"info", "validate", "version", "migrate"},
     "helmfile": {"diff", "list", "template", "lint", "build", "status"},
 }
 """The subcommands that lose nothing, by program; any other subcommand may lose something."""
-SAME_SUBCOMMANDS = {
-    "podman": "docker",
-    "nerdctl": "docker",
-    "oc": "kubectl",
-    "tofu": "terraform",
-    "terragrunt": "terraform",
-}
-"""The program of `HARMLESS_SUBCOMMANDS` whose subcommands a program shares."""
 
 _PACKAGE_MANAGERS = frozenset({
     "npm", "pnpm", "yarn", "pip", "pip3", "pipx", "uv", "poetry", "cargo", "go", "gem", "composer", "apt",
