@@ -34,12 +34,16 @@ PLACES_IN_WORD = {
 CELL_STYLES = (
     '<numFmts count="1"><numFmt numFmtId="200" formatCode=";;;"/></numFmts>'
     '<fonts><font><sz val="11"/></font><font><sz val="11"/><color rgb="FFFFFFFF"/></font><font><sz val="1"/></font>'
-    '<font><color theme="0"/></font></fonts>'
+    '<font><color theme="0"/></font><font><color theme="4"/></font><font><color theme="1"/></font></fonts>'
     '<fills><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="solid">'
-    '<fgColor rgb="FF003366"/></patternFill></fill></fills>'
+    '<fgColor rgb="FF003366"/></patternFill></fill><fill><gradientFill><stop position="0">'
+    '<color rgb="FF003366"/></stop><stop position="1"><color rgb="FF000000"/></stop></gradientFill></fill>'
+    '<fill><patternFill patternType="solid"><fgColor rgb="FF000000"/></patternFill></fill></fills>'
     '<cellXfs><xf numFmtId="0" fontId="0" fillId="0"/><xf numFmtId="0" fontId="1" fillId="0"/>'
     '<xf numFmtId="200" fontId="0" fillId="0"/><xf numFmtId="0" fontId="2" fillId="0"/>'
-    '<xf numFmtId="0" fontId="3" fillId="0"/><xf numFmtId="0" fontId="1" fillId="1"/></cellXfs>'
+    '<xf numFmtId="0" fontId="3" fillId="0"/><xf numFmtId="0" fontId="1" fillId="1"/>'
+    '<xf numFmtId="0" fontId="1" fillId="2"/><xf numFmtId="0" fontId="4" fillId="3"/>'
+    '<xf numFmtId="0" fontId="5" fillId="3"/></cellXfs>'
 )
 PDF_PAGES = {
     "invisible text": b"BT /F1 12 Tf 3 Tr 72 700 Td (secret) Tj ET\n",
@@ -117,7 +121,14 @@ def _of_word() -> Iterator[Case]:
 
 
 def _of_sheets() -> Iterator[Case]:
-    for style, name in ((1, "white"), (2, "an empty format"), (3, "a tiny font"), (4, "the theme's paper")):
+    hidings = {
+        1: "white",
+        2: "an empty format",
+        3: "a tiny font",
+        4: "the theme's paper",
+        8: "the theme's ink on black",
+    }
+    for style, name in hidings.items():
         made = sheets.book(
             sheets.data(sheets.row(1, sheets.cell("A1", "5"), sheets.cell("B1", "77", f's="{style}"'))),
             styles=CELL_STYLES,
@@ -125,8 +136,11 @@ def _of_sheets() -> Iterator[Case]:
         yield _case(
             f"xlsx hides by {name}", made, ("5\t77",), "but read: 1 cell whose colour or format hides it"
         )
-    made = sheets.book(sheets.data(sheets.row(1, sheets.cell("A1", "5", 's="5"'))), styles=CELL_STYLES)
-    yield _case("xlsx white on blue", made, ("5",), never=("Hidden",))
+    for style, name in ((5, "white on blue"), (6, "white on a gradient"), (7, "a theme's colour on black")):
+        made = sheets.book(
+            sheets.data(sheets.row(1, sheets.cell("A1", "5", f's="{style}"'))), styles=CELL_STYLES
+        )
+        yield _case(f"xlsx {name}", made, ("5",), never=("Hidden", "but read"))
     made = sheets.book(
         sheets.data(
             sheets.row(1, sheets.cell("A1", "5")), sheets.row(2, sheets.cell("A2", "7"), form='ht="0"')

@@ -11,8 +11,10 @@ from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
 _MIN_POINTS = 3.0  # the smallest font that people can read
 _EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")  # displays nothing for positive, negative and zero
-_LIGHT_THEME = "0"  # the first colour of a theme, which is white
-_WHITE_INDEXES = ("1", "9")  # white in the palette of old versions
+_THEME_COLOURS = {"0": WHITE, "1": BLACK}  # of the paper and of the text, by their numbers in a theme
+_INDEXED_COLOURS = {  # by their numbers in the palette of old versions; 64 is the system's text colour
+    "0": BLACK, "8": BLACK, "64": BLACK, "1": WHITE, "9": WHITE,
+}  # fmt: skip
 
 
 def find_unseen_styles(data: bytes) -> set[int]:
@@ -49,9 +51,9 @@ def _is_unseen(font: Any, fill: Any) -> bool:
         return True
     if "color" not in properties:
         return False
-    colour = _read_colour(properties["color"]) or BLACK
+    colour = _read_colour(properties["color"])
     background = _read_fill(fill)
-    return background is not None and is_too_faint(colour, background)
+    return colour is not None and background is not None and is_too_faint(colour, background)
 
 
 def _read_fill(fill: Any) -> Colour | None:
@@ -59,21 +61,25 @@ def _read_fill(fill: Any) -> Colour | None:
     if fill is None or len(fill) == 0:
         return WHITE
     pattern = fill[0]
-    if pattern.get("patternType", "none") == "none":
+    if local_name(pattern) != "patternFill":
+        return None  # a gradient
+    pattern_type = pattern.get("patternType", "none")
+    if pattern_type == "none":
         return WHITE
     colour = find_child(pattern, "fgColor")
-    if colour is None or pattern.get("patternType") != "solid":
+    if colour is None or pattern_type != "solid":
         return None
     return _read_colour(colour)
 
 
 def _read_colour(element: Any) -> Colour | None:
-    """Return a stated colour, or white if the theme's or the palette's white is named; None for others."""
+    """Return the colour that an element states; None for a theme's or palette's colour that is not known."""
     stated = element.get("rgb", "")[-6:]
     if re.fullmatch("[0-9a-fA-F]{6}", stated):
         return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)
-    if element.get("theme") == _LIGHT_THEME and not element.get("tint"):
-        return WHITE
-    if element.get("indexed") in _WHITE_INDEXES:
-        return WHITE
-    return None
+    if element.get("auto") in ("1", "true"):
+        return BLACK
+    theme = element.get("theme")
+    if theme is not None:
+        return None if element.get("tint") else _THEME_COLOURS.get(theme)
+    return _INDEXED_COLOURS.get(element.get("indexed"))
