@@ -23,6 +23,8 @@ from tests.tiers import thin
 
 HELLO = (SystemText("You are Nod."), UserText("hello"))
 STRING = {"type": "string"}
+INTEGER = {"type": "integer"}
+NULL = {"type": "null"}
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "no items": {"properties": {"tags": {"type": "array"}}},
@@ -244,6 +246,20 @@ def test_what_a_schema_can_not_say_is_said_in_words():
     part = {"type": "integer", "enum": [1, 2], "minimum": 1, "default": 2, "description": "How loud"}
     made = offer_tool(tool({"properties": {"n": part}})).parameters["properties"]["n"]
     assert made == {"type": "integer", "description": "How loud. One of: 1, 2. At least 1. Default: 2."}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"$ref": "#/$defs/id"}, {"$ref": "#/$defs/name"}),
+        ({"anyOf": [INTEGER, NULL]}, STRING | {"const": "a"}),
+    ],
+)
+def test_an_argument_may_be_what_it_is_in_either_alternative(first, second):
+    alternatives = [{"properties": {"key": part}, "required": ["key"]} for part in (first, second)]
+    schema = {"oneOf": alternatives, "$defs": {"id": INTEGER, "name": STRING}}
+    key = offer_tool(tool(schema)).parameters["properties"]["key"]
+    assert {part["type"] for part in key["anyOf"]} >= {"integer", "string"}
 
 
 def test_strict_is_said_only_where_it_is_so():

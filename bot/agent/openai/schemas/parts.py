@@ -1,6 +1,6 @@
 """Facts of one part of a tool's JSON schema, such as its types and values, and the union of two parts.
 
-A part is a schema, or a schema inside one: of a property, an item or an alternative. A tool of another maker
+A part is a schema, or a schema inside one: of a property, an item or an alternative. A tool of an MCP server
 may bring any schema, so no key is sure to have the type that the standard demands. ``writer.py`` and
 ``descriptions.py`` ask here.
 """
@@ -31,6 +31,7 @@ _TYPE_HINTS = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 """Keys by which the type of a part that does not state it is known."""
+_KEYS_OF_OTHER_SCHEMAS = ("$ref", "anyOf", "oneOf", "allOf")  # the type of a part may be stated in these
 
 
 def list_types(part: Part) -> list[str]:
@@ -66,9 +67,9 @@ def list_values(part: Part) -> list[Any]:
 
 
 def list_enum_texts(part: Part) -> list[str]:
-    """Return the texts among the values of a part, if every maker accepts them as an ``enum``; else none.
+    """Return the texts among the values of a part, if every model server takes this ``enum``; else none.
 
-    Every maker accepts an enum of at most 200 texts, none of them empty or longer than 300 characters.
+    Every server takes an enum of at most 200 texts, none of them empty or longer than 300 characters.
     """
     texts = list(dict.fromkeys(value for value in list_values(part) if isinstance(value, str)))
     is_accepted = len(texts) <= _MAX_ENUM_VALUES and all(0 < len(text) <= MAX_VALUE_CHARS for text in texts)
@@ -76,7 +77,7 @@ def list_enum_texts(part: Part) -> list[str]:
 
 
 def find_item(part: Part) -> Any:
-    """Return the schema of a list's items; True, which is the schema for anything, if it states none.
+    """Return the schema of a list's items; True, which allows any item, if it has no schema for them.
 
     If each position has a schema of its own, these become alternatives for every item.
     """
@@ -87,7 +88,7 @@ def find_item(part: Part) -> Any:
     if isinstance(items, list) and items:  # the older way to state a schema for each position
         return {"anyOf": items}
     if isinstance(items, list) or items is False:
-        return True  # no items are allowed, or an empty list of schemas, which not all makers accept
+        return True  # an empty list, or no items allowed: some model servers refuse both
     return items
 
 
@@ -169,11 +170,15 @@ def _make_either(first: Any, second: Any) -> Any:
     if first_values and second_values and all(isinstance(value, str) for value in values):
         without_values = {key: value for key, value in first.items() if key not in ("const", "enum")}
         return {**without_values, "enum": list(dict.fromkeys(values))}
-    if list_types(first) == list_types(second):
-        return first
-    return {"anyOf": [first, second]}
+    types = list_types(first)
+    if types != list_types(second):
+        return {"anyOf": [first, second]}
+    states_types_elsewhere = any(key in part for part in (first, second) for key in _KEYS_OF_OTHER_SCHEMAS)
+    if not types and states_types_elsewhere:
+        return {"anyOf": [first, second]}
+    return first
 
 
-def add_description(written: Json, description: str) -> Json:
-    """Return a part that is to be sent with this description, or as it is without one."""
-    return {**written, "description": description} if description else written
+def add_description(part: Json, description: str) -> Json:
+    """Return a part with this description, or as it is if the description is empty."""
+    return {**part, "description": description} if description else part
