@@ -34,10 +34,16 @@ def check_settings(settings: Settings) -> list[Finding]:
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
-    """Check the settings, and ask Discord about them and about the places where Nod is to post."""
+    """Check the settings, and ask Discord about them and about the places where Nod is to post.
+
+    The application is not asked about while a setting is at fault; without a token Discord is asked nothing.
+    """
+    faults = check_settings(settings)
+    if not settings.discord_bot_token:
+        return faults
     rest = DiscordRest(settings)
     try:
-        findings = check_settings(settings) or await _ask_discord(settings, rest)
+        findings = faults or await _check_application(settings, rest)
         return findings + await look_at_places(
             places, lambda place: rest.check_may_post(DiscordPlace.of(place))
         )
@@ -47,7 +53,8 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
         await rest.close()
 
 
-async def _ask_discord(settings: Settings, rest: DiscordRest) -> list[Finding]:
+async def _check_application(settings: Settings, rest: DiscordRest) -> list[Finding]:
+    """Compare the settings with what Discord knows of the token's application and its servers."""
     app = await rest.call("GET", "/applications/@me")
     url = f"{(settings.public_url or 'https://YOUR-ADDRESS').rstrip('/')}{INTERACTIONS}"
     findings = [ok(f"Discord token: {app.get('name')}")]
