@@ -20,7 +20,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import LostRace
 from bot.store import rules
-from bot.store.inserts import insert_or_update
+from bot.store.inserts import insert_or_ignore, insert_or_update
 from bot.store.tables.row import Row, is_old, make_json_column, table_of
 from bot.store.tables.rules import BookRow
 
@@ -93,6 +93,13 @@ def store_state(session: Session, room: str, key: str, state: JsonObject | None,
         return
     values = {"channel": room, "key": key, "state": dict(state), "updated_at": now}
     insert_or_update(session, StateRow, values)
+
+
+def add_state(session: Session, room: str, key: str, state: JsonObject, now: datetime) -> bool:
+    """Store the first state at a key; False, storing nothing, if the key has one, also by another process."""
+    values = {"channel": room, "key": key, "state": dict(state), "updated_at": now}
+    inserted = session.connection().execute(insert_or_ignore(session, StateRow, "key"), values)
+    return inserted.first() is not None
 
 
 def pop_state(session: Session, room: str, key: str, after: datetime) -> JsonObject | None:

@@ -6,9 +6,9 @@ is stored by their id, see `RequestState`.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
@@ -25,18 +25,28 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.state import list_states, load_state, lock_state, store_state
+from bot.store.state import (
+    add_state,
+    list_states,
+    list_unchanged_keys,
+    load_state,
+    lock_state,
+    store_state,
+)
 from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
+_OPEN_REQUEST_PERIOD = timedelta(days=7)  # the time for which a request that no admin answered counts as open
 
-_REQUEST_PREFIX = "pair:"  # the stranger's id follows: the key of their stored state
+# beginnings of the keys of stored states: the id of a person, or of a group, follows
+_REQUEST_PREFIX = "pair:"
+_GROUP_PREFIX = "stranger:"
 
 log = logger(__name__)
 
 
 class RequestState(StrEnum):
-    """The state of a stranger, stored as ``stands``."""
+    """The state of a stranger, or of a group that is not let in; stored as ``stands``."""
 
     TOLD = "told"  # told that they are not let in; no admin was asked, or none could be reached
     ASKING = "asking"  # the admins were asked
@@ -71,6 +81,16 @@ class AllowList:
         return cls(tuple(admins), tuple(approvers), people, frozenset([*chats, *approver_chats]))
 
 
+@dataclass(frozen=True, slots=True)
+class _FirstMessage:
+    """The first message of a stranger, or in a group that is not let in."""
+
+    state_key: str
+    code: str
+    name: str
+    may_ask: bool  # the admins, to let the stranger in
+
+
 class Admission:
     """Decides whom Nod works for: people and chats of the allow list, and people whom an admin let in.
 
@@ -100,12 +120,20 @@ class Admission:
 
         In a group, the group as a whole is told once.
         """
-        key = _make_request_key(user.id) if place.is_private else f"stranger:{place.chat_id}"
+        key = _make_request_key(user.id) if place.is_private else f"{_GROUP_PREFIX}{place.chat_id}"
         if await self._load_state(key) is not None:
             return
-        log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
         code = secrets.token_hex(3).upper()
-        was_asked = await self._record_and_ask(user, place, key, code)
+        may_ask = place.is_private and bool(self.allow_list.admins)
+        first_message = _FirstMessage(key, code, user.full_name, may_ask)
+        state = await self._database.write(_record_first_message, first_message, self._clock())
+        if state is None:
+            return
+        log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
+        # asked only now that this is stored, as an admin may decide before all are asked
+        was_asked = state is RequestState.ASKING and await self._ask_admins(user, code)
+        if state is RequestState.ASKING and not was_asked:
+            await self._database.write(_record_no_admin_reached, key, self._clock())
         if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
@@ -114,20 +142,6 @@ class Admission:
         else:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
         await self._transport.send(place, plain(line))
-
-    async def _record_and_ask(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
-        """Store that a stranger wrote. If it was in private, ask the admins; return True if one was asked."""
-        may_ask = place.is_private and bool(self.allow_list.admins) and await self._may_ask_more()
-        state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
-        if not may_ask:
-            await self._store_state(key, state)
-            return False
-        # stored first, as an admin may decide before all are asked
-        await self._store_state(key, {**state, "stands": RequestState.ASKING})
-        was_asked = await self._ask_admins(user, code)
-        if not was_asked:
-            await self._store_state(key, state)
-        return was_asked
 
     async def decide(
         self,
@@ -186,14 +200,31 @@ class Admission:
     async def _load_state(self, key: str) -> dict[str, Any] | None:
         return await self._database.read(load_state, NAME, key)
 
-    async def _store_state(self, key: str, state: Mapping[str, Any]) -> None:
-        await self._database.write(store_state, NAME, key, state, self._clock())
 
-    async def _may_ask_more(self) -> bool:
-        """Tell if the admins have fewer open requests than they may have."""
-        states = await self._database.read(list_states, NAME, _REQUEST_PREFIX)
-        open_requests = [state for state in states.values() if state["stands"] == RequestState.ASKING]
-        return len(open_requests) < _MAX_OPEN_REQUESTS
+def _record_first_message(session: Session, first: _FirstMessage, now: datetime) -> RequestState | None:
+    """Store the state of a stranger or group after their first message, and return it.
+
+    It is `RequestState.ASKING` if the admins may be asked and have few open requests. The caller then asks
+    them. Returns None if a state was stored before, so this is not the first message.
+    """
+    is_asking = first.may_ask and _count_open_requests(session, now) < _MAX_OPEN_REQUESTS
+    stands = RequestState.ASKING if is_asking else RequestState.TOLD
+    state = {"stands": stands, "code": first.code, "name": first.name}
+    is_new = add_state(session, NAME, first.state_key, state, now)
+    return stands if is_new else None
+
+
+def _count_open_requests(session: Session, now: datetime) -> int:
+    states = list_states(session, NAME, _REQUEST_PREFIX)
+    asking = {key for key, state in states.items() if state["stands"] == RequestState.ASKING}
+    return len(asking.difference(list_unchanged_keys(session, NAME, now - _OPEN_REQUEST_PERIOD, now)))
+
+
+def _record_no_admin_reached(session: Session, key: str, now: datetime) -> None:
+    """Store that a stranger's request reached no admin, unless one has decided on it."""
+    state = lock_state(session, NAME, key)
+    if state is not None and state["stands"] == RequestState.ASKING:
+        store_state(session, NAME, key, {**state, "stands": RequestState.TOLD}, now)
 
 
 def _store_decision(

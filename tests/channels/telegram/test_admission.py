@@ -1,17 +1,37 @@
 """Who may talk to Nod at all."""
 
 import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
 
 import pytest
+from telegram import User
 
+from bot.channels.telegram.admission import Admission
+from bot.channels.telegram.places import TelegramPlace
+from bot.channels.telegram.text import Rich
 from bot.domain.chat import Address
 from bot.errors import SettingsError
+from bot.settings import Settings
+from bot.store.database import Database
 from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER
 from tests.channels.telegram.core import PROPOSAL, FakeCore, make_card
 from tests.fakes.telegram_server import FakeTelegram
+from tests.kit import FakeClock
 
 STRANGER = 555
 TEAM = -100200
+
+
+class SentTexts:
+    """Stands for `Transport`: keeps what is sent, by the chat."""
+
+    def __init__(self) -> None:
+        self.by_chat: dict[int, list[str]] = {}
+
+    async def send(self, place: TelegramPlace, rich: Rich, _: object = None) -> None:
+        self.by_chat.setdefault(place.chat_id, []).append(rich.text)
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +113,35 @@ async def test_where_no_admin_can_be_asked_no_one_says_that_one_was(
     await telegram.say(STRANGER, "hello?")
     told = await telegram.see(STRANGER, f"Your Telegram ID is {STRANGER}")
     assert "I've asked" not in told.text
+
+
+async def turn_away(admission: Admission, user_id: int) -> None:
+    await admission.turn_away(User(user_id, "Sam", is_bot=False), TelegramPlace(user_id))
+
+
+async def test_two_processes_with_one_strangers_first_messages_ask_the_admins_once(
+    make_settings: Callable[..., Settings], database: Database, clock: FakeClock
+) -> None:
+    sent = SentTexts()
+    processes = [Admission(make_settings(), database, cast(Any, sent), clock) for _ in range(2)]
+    await asyncio.gather(*(turn_away(each, STRANGER) for each in processes))
+    assert len(sent.by_chat[ADMIN]) == 1
+    assert len(sent.by_chat[STRANGER]) == 1
+
+
+async def test_requests_that_no_admin_answered_close_the_way_to_them_for_a_week(
+    make_settings: Callable[..., Settings], database: Database, clock: FakeClock
+) -> None:
+    sent = SentTexts()
+    admission = Admission(make_settings(), database, cast(Any, sent), clock)
+    for n in range(21):
+        await turn_away(admission, STRANGER + n)
+    assert len(sent.by_chat[ADMIN]) == 20
+    assert "Your Telegram ID is" in sent.by_chat[STRANGER + 20][0]
+    clock.forward(timedelta(days=7, seconds=1))
+    await turn_away(admission, STRANGER + 21)
+    assert len(sent.by_chat[ADMIN]) == 21
+    assert "I've asked an admin" in sent.by_chat[STRANGER + 21][0]
 
 
 async def test_an_unknown_group_gets_one_line_and_an_allowed_one_is_served(
