@@ -218,7 +218,7 @@ def find_membership(
 
     ``profile`` is Slack's record of the person, empty if it gave none. ``named_teams`` are the workspaces and
     organisations that Slack named in their event. ``organisation`` is the one that installed Nod, empty if a
-    workspace did. SlackPeople of the organisation are no outsiders, nor are members of ``team`` whose home is
+    workspace did. People of the organisation are no outsiders, nor are members of ``team`` whose home is
     another workspace. The first of these lines that applies decides:
 
     - no profile, but an organisation: UNKNOWN, since a named team may be one of its workspaces
