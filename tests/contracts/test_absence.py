@@ -3,7 +3,7 @@
 import pytest
 
 from bot.domain.verbs import Verb
-from bot.testing.contract import note, waiting
+from bot.testing.steps import note, waiting
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
 from tests.contracts.test_discord import DiscordDriver

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bot.testing.contract import note
 from bot.testing.driver import SeenCard
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_discord import BEN as IN_DISCORD
 from tests.contracts.test_discord import DiscordDriver, in_discord

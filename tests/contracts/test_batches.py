@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.verbs import Verb
-from bot.testing.contract import note
 from bot.testing.driver import SeenCard
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_discord import ANA as ANA_ON_DISCORD
 from tests.contracts.test_discord import DiscordDriver

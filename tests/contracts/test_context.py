@@ -6,8 +6,8 @@ import pytest
 
 from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
 from bot.domain.verbs import CONTEXT_LABEL
-from bot.testing.contract import note
 from bot.testing.driver import SeenCard
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_discord import BEN as BEN_ON_DISCORD
 from tests.contracts.test_discord import EVE as EVE_ON_DISCORD

@@ -20,8 +20,10 @@ from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.settings import Settings
-from bot.testing.contract import Contract, PlacesContract, cards, hears, note
+from bot.testing.contract import Contract
 from bot.testing.driver import SeenCard
+from bot.testing.places_contract import PlacesContract
+from bot.testing.steps import cards, hears, note
 from bot.testing.world import Says, World, eventually
 from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, FakeDiscord, Message, Window
 from tests.kit import FakeClock, make_tables

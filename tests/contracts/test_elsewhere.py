@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.verbs import Verb
-from bot.testing.contract import Contract, cards, hears, note
+from bot.testing.contract import Contract
+from bot.testing.steps import cards, hears, note
 from bot.testing.world import Says
 from tests.contracts.test_slack import SlackDriver, in_slack
 from tests.contracts.test_telegram import TelegramDriver, in_telegram

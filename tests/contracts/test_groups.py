@@ -8,7 +8,7 @@ from bot.domain.chat import Press
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.store.rules import GROUP_VALID_FOR
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
 from tests.contracts.test_slack import SlackDriver

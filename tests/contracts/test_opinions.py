@@ -15,8 +15,8 @@ from bot.domain.rule_values import Opinion, OpinionEffect, Subject
 from bot.domain.rules import EVERYWHERE, Rule
 from bot.domain.verbs import Verb
 from bot.store import proposals, rules
-from bot.testing.contract import cards, note
 from bot.testing.driver import SeenCard
+from bot.testing.steps import cards, note
 from bot.testing.world import Says, ScriptedModel, World, eventually
 from tests.contracts.test_discord import DiscordDriver, in_discord
 from tests.contracts.test_slack import SlackDriver, in_slack

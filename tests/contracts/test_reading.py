@@ -7,7 +7,7 @@ from sqlmodel import Session, select
 
 from bot.features.insights.reading_notes import CardPart
 from bot.features.insights.tables import OpenedCardRow
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_discord import DiscordDriver, in_discord
 from tests.contracts.test_slack import SlackDriver, in_slack

@@ -9,7 +9,7 @@ import pytest
 from bot.domain.verbs import Verb
 from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import ScheduleState
-from bot.testing.contract import cards
+from bot.testing.steps import cards
 from bot.testing.world import Says, eventually
 from tests.contracts import test_discord, test_slack, test_telegram
 from tests.fakes.discord_server import SERVER

@@ -16,9 +16,10 @@ from bot.cli.main import main
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.testing.contract import Contract, cards, note
+from bot.testing.contract import Contract
 from bot.testing.driver import SeenCard
 from bot.testing.notebook import notes_elsewhere
+from bot.testing.steps import cards, note
 from bot.testing.world import Says, World
 from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
 from tests.kit import FakeClock, make_tables

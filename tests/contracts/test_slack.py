@@ -17,8 +17,10 @@ from bot.domain.value_text import label_of
 from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
 from bot.store import proposals
-from bot.testing.contract import Contract, PlacesContract, hears, note
+from bot.testing.contract import Contract
 from bot.testing.driver import SeenCard
+from bot.testing.places_contract import PlacesContract
+from bot.testing.steps import hears, note
 from bot.testing.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, FakeSlack
 from tests.fakes.slack_state import Modal, Posted

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import SlackDriver, in_slack
 from tests.fakes.slack_grid import ORG, SISTER

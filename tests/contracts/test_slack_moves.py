@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import SlackDriver, in_slack
 from tests.fakes.slack_server import FakeSlack

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.domain.verbs import Verb
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import ANA, REVIEW, SlackDriver, in_slack
 from tests.fakes.slack_state import Posted

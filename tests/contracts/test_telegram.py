@@ -14,8 +14,10 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.value_text import label_of
 from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
-from bot.testing.contract import Contract, PlacesContract, approved_elsewhere, hears, note, proposed, settles
+from bot.testing.contract import Contract
 from bot.testing.driver import SeenCard
+from bot.testing.places_contract import PlacesContract
+from bot.testing.steps import approved_elsewhere, hears, note, proposed, settles
 from bot.testing.world import Says, World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 from tests.kit import FakeClock, Hold, make_tables

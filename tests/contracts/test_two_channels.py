@@ -11,7 +11,7 @@ from bot.channels.slack.channel import SlackChannel
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.settings import Settings
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, World, eventually
 from tests.contracts.test_slack import ANA as SLACK_ANA
 from tests.contracts.test_slack import SlackDriver

@@ -11,7 +11,7 @@ from sqlmodel import Session, select
 from bot.domain.proposal_states import State
 from bot.store import proposals
 from bot.store.outputs import OutputRow
-from bot.testing.contract import note
+from bot.testing.steps import note
 from bot.testing.world import Says, World, eventually
 from tests.contracts.test_slack import ANA as IN_SLACK
 from tests.contracts.test_slack import BEN as BEN_IN_SLACK
