@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from bot.cli.doctor import _check_names, doctor
+from bot.cli.checks.environment import check_names
+from bot.cli.doctor import doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
 from bot.settings import ONLY_TRANSCRIPTION_NOTICE, Settings, find_environment_faults
@@ -390,7 +391,7 @@ def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.Monk
         for part in ("", "_PROTO", "_PORT", "_ADDR"):
             monkeypatch.setenv(f"{name}_PORT_80_TCP{part}", "10.96.12.7")
     assert Settings.load() == Settings()
-    assert list(_check_names()) == []
+    assert list(check_names()) == []
     monkeypatch.setenv("NOD_PORT", "tcp:80")
     with pytest.raises(SettingsError, match="not a number"):
         Settings.load()

@@ -1,7 +1,7 @@
 """``nod init``: a set-up in five questions, whose answers are written to a ``.env``.
 
 Each question is a `SetupStep`: a function that asks and returns settings (`Answers`), and a function that
-tries these settings out by the checks of ``doctor.py``. A step is repeated until its settings work, or the
+tries these settings out by the checks of ``nod doctor``. A step is repeated until its settings work, or the
 person keeps them as they are. `find_local_servers` finds language models on this machine, at their usual
 ports.
 """
@@ -23,8 +23,12 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
 
 from bot.channels.kinds import own_channels
-from bot.cli import doctor
+from bot.cli.checks.admins import check_admins
+from bot.cli.checks.database import check_database
+from bot.cli.checks.environment import check_port, make_fault
+from bot.cli.checks.models import check_models
 from bot.cli.command import command
+from bot.cli.doctor import format_finding
 from bot.cli.shared import database_url, log_at, redact_line
 from bot.domain.doctor_findings import Finding, ok
 from bot.domain.people import LOCAL
@@ -121,7 +125,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
         answer = step.ask()
         findings = _try_answers(step.try_out, answers | answer)
         for finding in findings:
-            print(f"  {doctor.format_finding(finding)}")
+            print(f"  {format_finding(finding)}")
         has_failed = any(finding.failed for finding in findings)
         if not has_failed or _confirm("That can't work yet. Keep it anyway?"):
             return answer
@@ -134,7 +138,7 @@ def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers)
     names these faults.
     """
     settings, faults = Settings.inspect(_env_file=None, **answers)
-    findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
+    findings = [make_fault(words) for words in faults if words.partition(":")[0] in answers]
     if findings or not settings:
         return findings
     return try_out(settings)
@@ -174,7 +178,7 @@ def _ask_model() -> Answers:
         answers["OPENAI_BASE_URL"] = address
         fault = _find_address_fault(answers)
         if fault is not None:
-            print(f"  {doctor.format_finding(fault)}")
+            print(f"  {format_finding(fault)}")
             if not _confirm("That can't work yet. Keep it anyway?"):
                 return _ask_model()
     key = _ask_text("Its key, if it needs one", secret=True)
@@ -203,7 +207,7 @@ def _suggest_model(address: str, local: Sequence[LocalServer]) -> str:
 
 
 def _try_model(settings: Settings) -> list[Finding]:
-    return asyncio.run(doctor.check_models(settings))
+    return asyncio.run(check_models(settings))
 
 
 def _ask_chats() -> Answers:
@@ -227,7 +231,7 @@ def _ask_chats() -> Answers:
 
 
 def _try_chats(settings: Settings) -> list[Finding]:
-    findings = [doctor.check_admins(settings)]
+    findings = [check_admins(settings)]
     for kind in own_channels():
         if kind.configured(settings):
             findings += asyncio.run(kind.check(settings))
@@ -249,11 +253,11 @@ def _ask_port() -> Answers:
 
 
 _STEPS = (
-    SetupStep(_ask_database, lambda settings: [doctor.check_database(settings)]),
+    SetupStep(_ask_database, lambda settings: [check_database(settings)]),
     SetupStep(_ask_model, _try_model),
     SetupStep(_ask_chats, _try_chats),
     SetupStep(_ask_zone, _try_zone),
-    SetupStep(_ask_port, lambda settings: [doctor.check_port(settings, running=False)]),
+    SetupStep(_ask_port, lambda settings: [check_port(settings, running=False)]),
 )
 
 
