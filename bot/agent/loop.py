@@ -18,6 +18,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from bot.agent.attachments import AttachmentReader
+from bot.agent.history import make_history
+from bot.agent.history_parts import quote_voice_messages_before, size_of
 from bot.agent.model_output import ModelOutput
 from bot.agent.models import MIN_CHARS_PER_TOKEN, Models
 from bot.agent.prompt import Briefing, system_prompt, write_surroundings
@@ -32,7 +34,6 @@ from bot.agent.transactions import (
     store_notice_for_admins,
     store_summary,
 )
-from bot.agent.transcript import make_history, quote_voice_messages_before, size_of
 from bot.approvals import agent_questions, budgets
 from bot.approvals.gate import Gate, JudgedCall
 from bot.approvals.team import plans

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.agent.prompt import SILENT
-from bot.agent.transcript import NOTE_PREFIX
 from bot.agent.written_calls import has_call_marks, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, StopReason, ToolCall, ToolSpec, UserText
 

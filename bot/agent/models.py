@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bot.agent.transcript import CHARACTERS_PER_TOKEN
+from bot.agent.history import CHARACTERS_PER_TOKEN
 from bot.domain.chat import Clock
 from bot.domain.conversations import Transcript
 from bot.domain.model import Model, ToolSpec

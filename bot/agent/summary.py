@@ -6,8 +6,8 @@ outside gets into it only if a person repeats it. The summary is sent as data, a
 
 from collections.abc import Sequence
 
+from bot.agent.history_parts import NOTE_PREFIX, list_call_outcomes
 from bot.agent.prompt import indent
-from bot.agent.transcript import NOTE_PREFIX, list_call_outcomes
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.model import Entry, Finished, Model, Retracted, StopReason, SystemText, Text, UserText
 from bot.domain.redaction import redact_text

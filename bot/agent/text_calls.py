@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.agent.written_calls import QUOTED_TEXT
 from bot.domain.model import (
     AssistantText,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.approvals import budgets, grants
 from bot.approvals.gate import JudgedCall, apply_effects
 from bot.approvals.kinds import find_procedure

@@ -318,7 +318,7 @@ def load_part(
     """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
 
     The handle ``call-MESSAGE-POSITION`` is for the result of a call: the id of the answer, and the position
-    of the call in it, from 0 on (``bot/agent/transcript.py``).
+    of the call in it, from 0 on (``bot/agent/history_parts.py``).
     """
     if handle.startswith("call-"):
         _, message_id, position = handle.split("-")

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from bot.agent.history import make_history
+from bot.agent.history_parts import size_of
 from bot.agent.loop import TurnLimits
-from bot.agent.transcript import make_history, size_of
 from bot.domain.attachments import Attachment, Origin
 from bot.domain.chat import Address
 from bot.domain.conversations import Call, CallResult, Conversation, Line, LineRole, Transcript

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agent.demo.texts import read_issues
-from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import FROM_FILE, OUTSIDE_WARNING
 

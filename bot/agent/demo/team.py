@@ -21,7 +21,7 @@ from bot.agent.demo.conversation import (
     make_calls,
 )
 from bot.agent.demo.sentences import MAX_MESSAGE_CHARS
-from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
 REQUEST = "Have one teammate survey the open issues and another reorganise them; plan first"

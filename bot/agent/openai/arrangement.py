@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.agent.transcript import NOTE_PREFIX
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 
 _ID_LETTERS = string.digits + string.ascii_letters

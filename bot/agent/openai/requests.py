@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 
 import openai
 
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.agent.openai.answers.refusals import RefusalCause
 from bot.agent.openai.arrangement import arrange, without_extra, without_system_role
 from bot.agent.openai.errors import find_refusal
@@ -28,7 +29,6 @@ from bot.agent.openai.refused_parts import (
     wants_reasoning_back,
     wants_signature,
 )
-from bot.agent.transcript import NOTE_PREFIX
 from bot.domain.model import AssistantText, Entry, LeftOut, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.text import name_some

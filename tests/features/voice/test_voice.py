@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.transcript import NOTE_PREFIX, make_history
+from bot.agent.history import make_history
+from bot.agent.history_parts import NOTE_PREFIX
 from bot.domain.attachments import Upload, type_of
 from bot.domain.chat import Answer, Parts
 from bot.domain.model import AssistantText
