@@ -43,7 +43,7 @@ class PartLength(IntEnum):
     BOUNDED = 1  # no text, result or file takes more than the part's share of the room
     THIN = 2  # notes, and long results and arguments, are cut; a result's handle says where the rest is
     BRIEF = 3  # texts of people and the agent are cut, too
-    GONE = 4  # only the outcomes of the part's calls are left, for `_write_note`
+    GONE = 4  # only the outcomes of the part's calls are left, for a note about what is left out
 
 
 @dataclass(slots=True)

@@ -19,11 +19,8 @@ import asyncio
 import contextvars
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlsplit
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import anyio
 from mcp import Client, MCPError, types
@@ -39,26 +36,29 @@ from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.call import CallContext
 from bot.tools.mcp.address import (
-    NO_ANSWER_CODE,
-    NOT_TAKEN_CODE,
     SESSION_LOST_TEXT,
     SESSION_REFUSED_CODE,
     SIGN_IN_REFUSED_CODE,
 )
-from bot.tools.mcp.answers import UNREADABLE_CODE
+from bot.tools.mcp.call_errors import (
+    SessionLostError,
+    SessionMayBeLostError,
+    explain_error,
+    explain_unreadable,
+    make_unavailable,
+)
 from bot.tools.mcp.catalogue import (
-    LONGEST_PAUSE,
-    MAX_COUNTED_FAILURES,
-    STABLE_AFTER,
     Catalogue,
     Sleep,
     describe_error,
     find_first_error,
-    is_connection_closed,
 )
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.mcp.interface import Action, AskPerson, Question, ServerStatus, SignInStatus
+from bot.tools.mcp.interface import AskPerson, ServerStatus, SignInStatus
 from bot.tools.mcp.line import ServerLine
+from bot.tools.mcp.questions import answer_question
+from bot.tools.mcp.restarts import plan_restart
+from bot.tools.mcp.running_calls import RunningCalls
 from bot.tools.mcp.signin import SignInTokens
 from bot.tools.mcp.transport import open_streams
 
@@ -67,7 +67,6 @@ log = logger(__name__)
 T = TypeVar("T")
 
 _MAX_PROGRESS_CHARS = 500  # a server's message about its progress
-_MAX_QUESTION_CHARS = 2000  # a server's question to a person
 READABLE_CAPABILITIES = ("resources", "prompts")
 """The capabilities of a server that `ReadingTools` reads."""
 QUICK_REQUEST_SECONDS = 10.0  # the time to read the list of tools before a write, or for a ping
@@ -78,59 +77,6 @@ _MAX_STDERR_CHARS = 300  # of each of them
 _MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
-
-# servers use these codes for errors before a call and after it, so it may have been carried out
-_MAYBE_DONE_CODES = frozenset({
-    types.CONNECTION_CLOSED,  # many SDKs send it for any error of a server
-    types.REQUEST_TIMEOUT,
-    types.INTERNAL_ERROR,
-    types.PARSE_ERROR,
-    types.INVALID_REQUEST,
-})  # fmt: skip
-# after an error with one of these codes it is certain that nothing was done
-_NOT_DONE_CODES = frozenset({SIGN_IN_REFUSED_CODE, SESSION_REFUSED_CODE, NOT_TAKEN_CODE})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _CurrentCall:
-    """A call in progress, and its time limit, which is suspended while a person answers the server."""
-
-    context: CallContext
-    limit: asyncio.Timeout
-
-    def set_deadline(self, when: float | None) -> None:
-        """Move the limit, in the loop's time; None removes it. An expired limit stays expired."""
-        with suppress(RuntimeError):
-            self.limit.reschedule(when)
-
-
-_current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.ContextVar(
-    "mcp_current_call", default=None
-)
-"""The call to which the running code belongs."""
-
-
-class _SessionLost(Exception):
-    """The server refused the session of a call, so nothing was done. The call is sent in a new session."""
-
-
-class _SessionMayBeLost(_SessionLost):
-    """The server may have refused the session of a call that only reads, so the call is sent again, too.
-
-    ``text``: the server's error, for people.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-
-class _Restart(NamedTuple):
-    """The terms of a restart of a server that was lost."""
-
-    renews_session: bool  # the server forgot the session, so a new one is begun without a pause
-    pause_seconds: float  # the pause before the restart, unless a session is renewed
-    failures: int  # the failures in a row, with this one if it is one
 
 
 class Server:
@@ -169,7 +115,7 @@ class Server:
         self.left_out: dict[str, str] = {}
         """The reason why a tool is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep, clock)
-        self._calls: set[_CurrentCall] = set()
+        self._calls = RunningCalls()
         self._stderr_lines: deque[str] = deque(maxlen=_KEPT_STDERR_LINES)
         self._signed_out = False
 
@@ -301,16 +247,16 @@ class Server:
         line, client = await self._find_line()
         try:
             return await self._send_on(line, client, send, context, write_check)
-        except _SessionLost:
+        except SessionLostError:
             line, client = await self._wait_for_line(line)
 
         # the second time, on a line with a new session
         try:
             return await self._send_on(line, client, send, context, write_check)
-        except _SessionMayBeLost as error:  # the same error in a new session is not about the session
+        except SessionMayBeLostError as error:  # the same error in a new session is not about the session
             raise ToolError(error.text) from None
-        except _SessionLost:
-            raise self._unavailable(SESSION_LOST_TEXT) from None
+        except SessionLostError:
+            raise make_unavailable(self.config, SESSION_LOST_TEXT) from None
 
     async def _send_on(
         self,
@@ -320,12 +266,12 @@ class Server:
         context: CallContext,
         write_check: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
-        """Send a request on one line. Raises _SessionLost if it is to be sent again, else as `call` does.
+        """Send a request on one line. Raises SessionLostError if it is to be sent again, else as `call` does.
 
         A request writes if it has a ``write_check``: see `send_request`.
         """
         writes = write_check is not None
-        with self._track_call(context, line) as call:
+        with self._calls.track(context, line, self.config.timeout) as call:
             if write_check is not None:
                 await self._run_write_check(client, write_check)
             try:
@@ -337,15 +283,15 @@ class Server:
                 words = f"{self.config.name} did not answer within {self.config.timeout:g} s."
                 raise ToolTimedOut(words) from None
             except MCPError as error:
-                raise self._explain_error(error, line, writes=writes) from None
+                raise explain_error(self.config, error, line, writes=writes) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = describe_error(self.config, error)
-                raise self._explain_unreadable(words, writes=writes) from None
+                raise explain_unreadable(self.config, words, writes=writes) from None
 
     async def _run_write_check(self, client: Client, check: Callable[[Client], Awaitable[None]]) -> None:
         """Run the check before a write. Whatever fails in it, the write was not sent.
 
-        Raises ToolError, or _SessionLost if the session was refused.
+        Raises ToolError, or SessionLostError if the session was refused.
         """
         try:
             await check(client)
@@ -354,44 +300,8 @@ class Server:
         except Exception as error:  # noqa: BLE001 - of the SDK, or of what the server sends
             first = find_first_error(error)
             if isinstance(first, MCPError) and first.code == SESSION_REFUSED_CODE:
-                raise _SessionLost from None
-            raise self._unavailable(describe_error(self.config, error)) from None
-
-    def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
-        """Return the error to raise for a call that the server answered with an error."""
-        name = self.config.name
-        words = describe_error(self.config, error)
-
-        # errors after which it is certain that nothing was done, or that may be repeated
-        if error.code == SESSION_REFUSED_CODE:
-            return _SessionLost()
-        if not writes and line.has_lost_session:
-            return _SessionMayBeLost(f"{name} says: {words}")
-        if error.code in _NOT_DONE_CODES:
-            return self._unavailable(words)
-
-        # no answer: a write may have been carried out
-        if error.code == NO_ANSWER_CODE or is_connection_closed(error):
-            log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
-            if writes:
-                return ToolTimedOut(f"{name} ended before it answered ({words}).")
-            return self._unavailable(words)
-        if error.code == UNREADABLE_CODE:
-            return self._explain_unreadable(words, writes=writes)
-
-        # the server's own error, by which a tool usually says that it failed
-        if not writes or error.code not in _MAYBE_DONE_CODES:
-            return ToolError(f"{name} says: {words}")
-        log.warning("an mcp server does not say what was done", server=name, why=words, code=error.code)
-        return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
-
-    def _explain_unreadable(self, words: str, *, writes: bool) -> ToolError:
-        """Return the error for an unreadable answer; a write may have been carried out."""
-        log.warning("an mcp server answered badly", server=self.config.name, why=words)
-        message = f"{self.config.name} gave an answer that can't be read ({words})."
-        if writes:
-            return ToolTimedOut(message)
-        return ToolError(message)
+                raise SessionLostError from None
+            raise make_unavailable(self.config, describe_error(self.config, error)) from None
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
         """Return the line that takes calls, and its client. Waits for a new line after a lost session."""
@@ -400,7 +310,7 @@ class Server:
             return line, line.client
         if line is not None and (line.has_lost_session or line.replaces_lost_session):
             return await self._wait_for_line(line)
-        raise self._unavailable(self.trouble or "it is still starting")
+        raise make_unavailable(self.config, self.trouble or "it is still starting")
 
     async def _wait_for_line(self, line: ServerLine) -> tuple[ServerLine, Client]:
         """Wait until ``line`` is up, or the line after it if it is lost; return that line and its client.
@@ -414,9 +324,9 @@ class Server:
                     line = line.next or line  # there is no next one if Nod is stopping
                 await line.start_ended.wait()
         except TimeoutError:
-            raise self._unavailable(self.trouble or SESSION_LOST_TEXT) from None
+            raise make_unavailable(self.config, self.trouble or SESSION_LOST_TEXT) from None
         if line.client is None:
-            raise self._unavailable(line.reason or SESSION_LOST_TEXT)
+            raise make_unavailable(self.config, line.reason or SESSION_LOST_TEXT)
         return line, line.client
 
     def _report_progress(self, context: CallContext) -> ProgressFnT:
@@ -431,41 +341,13 @@ class Server:
 
         return report
 
-    def _unavailable(self, why: str) -> ToolError:
-        return ToolError(f"{self.config.name} is unavailable right now ({why}). Nothing was done; try later.")
-
-    @contextmanager
-    def _track_call(self, context: CallContext, line: ServerLine) -> Iterator["_CurrentCall"]:
-        call = _CurrentCall(context, asyncio.timeout(self.config.timeout))
-        self._calls.add(call)
-        line.add(call)
-        token = _current_call.set(call)
-        try:
-            yield call
-        finally:
-            _current_call.reset(token)
-            self._calls.discard(call)
-            line.remove(call)
-
-    def _find_asking_call(self) -> "_CurrentCall | None":
-        """Return the call in which the server asks a question; None if that is not known.
-
-        Older protocols don't name the call, so with them it is only known while a single call is in progress.
-        """
-        call = _current_call.get()
-        if call:
-            return call
-        if len(self._calls) == 1:
-            return next(iter(self._calls))
-        return None
-
     async def _answer_question(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK gives it by this name
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
         """Answer a question of the server. The call's time limit is suspended while a person answers."""
-        call = self._find_asking_call()
+        call = self._calls.find_asking_call()
         if call is not None:
             call.set_deadline(None)
         try:
@@ -489,7 +371,7 @@ class Server:
                         line_tasks.start_soon(self._run_line, line)
                         await line.lost.wait()
                         self._store_loss(line)
-                        restart = self._plan_restart(line, failures)
+                        restart = plan_restart(line, failures, self._clock())
                         failures = restart.failures
                         if not restart.renews_session:
                             await self._pause(restart.pause_seconds)
@@ -500,20 +382,6 @@ class Server:
                 self._loss_reason = "Nod is stopping"
                 line.lose(self._loss_reason)
                 line.set_next(None)
-
-    def _plan_restart(self, line: ServerLine, failures: int) -> _Restart:
-        """Return how the server is restarted after a line was lost. ``failures``: earlier ones in a row.
-
-        A pause is twice as long after each failure, up to `LONGEST_PAUSE`. A lost session is renewed without
-        a pause if the server had answered a request in it, or if it is the first failure in a row.
-        """
-        was_stable = line.up_since is not None and self._clock() - line.up_since >= STABLE_AFTER
-        earlier_failures = 0 if was_stable else failures
-        pause_seconds = min(2.0**earlier_failures, LONGEST_PAUSE)
-        if line.has_lost_session and line.has_answered:  # the session was of use: this is no failure
-            return _Restart(renews_session=True, pause_seconds=pause_seconds, failures=0)
-        renews_session = line.has_lost_session and failures == 0
-        return _Restart(renews_session, pause_seconds, min(earlier_failures + 1, MAX_COUNTED_FAILURES))
 
     def _store_loss(self, line: ServerLine) -> None:
         """Store why the server is down, and log it. The same failure of starts in a row is logged once."""
@@ -613,41 +481,3 @@ class Server:
         words = self.config.scrub(text)
         self._stderr_lines.append(shorten(words, _MAX_STDERR_CHARS))
         log.debug("mcp server said", server=self.config.name, line=words)
-
-
-async def answer_question(
-    server: str,
-    ask: AskPerson,
-    answer_seconds: float,
-    call: CallContext | None,
-    params: types.ElicitRequestParams,
-) -> types.ElicitResult:
-    """Ask the person behind ``call`` a server's question, and return the answer.
-
-    They have ``answer_seconds``. The question is declined without asking if ``call`` is None, since it is not
-    known whom to ask then. It is also declined if it names an address that is no web page.
-    """
-    url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
-    if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):
-        return types.ElicitResult(action="decline")
-    question = Question(
-        server=server,
-        message=params.message[:_MAX_QUESTION_CHARS],
-        conversation_id=call.conversation_id,
-        requested_by=call.requested_by,
-        schema={} if isinstance(params, types.ElicitRequestURLParams) else params.requested_schema,
-        url=url,
-        agent=call.agent,
-    )
-    try:
-        answer = await asyncio.wait_for(ask(question), answer_seconds)
-    except Exception as error:  # noqa: BLE001 - a channel's own code; the server is told no one answered
-        log.warning("a server's question found no answer", server=server, why=type(error).__name__)
-        return types.ElicitResult(action="cancel")
-    if answer.action is not Action.ACCEPT:
-        return types.ElicitResult(action="decline" if answer.action is Action.DECLINE else "cancel")
-    faults = await asyncio.to_thread(question.find_faults, answer.content)
-    if faults:
-        log.warning("an answer does not fit a server's question", server=server, fields=list(faults))
-        return types.ElicitResult(action="cancel")
-    return types.ElicitResult(action="accept", content=None if url else dict(answer.content))

@@ -8,7 +8,7 @@ from mcp import types
 from bot.errors import ToolError
 from bot.tools.call import CallContext
 from bot.tools.mcp.interface import Action, Elicited, Question
-from bot.tools.mcp.server import answer_question
+from bot.tools.mcp.questions import answer_question
 from tests.kit import call
 from tests.tools.mcp.conftest import CONTEXT, until
 
