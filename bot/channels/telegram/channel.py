@@ -1,9 +1,10 @@
 """The Telegram channel: python-telegram-bot (PTB) inside Nod's own event loop.
 
 An update is what Telegram sends: a message or a press. Updates come by long polling; with a public URL
-Telegram posts each to `WEBHOOK` on the bot's own server. Either way an update is in the database before it is
-acknowledged (``mailbox.py``). Then it goes to ``inbound.py`` (messages) or ``presses.py`` (buttons). The rest
-of `TelegramChannel` is what Nod's delivery calls: posts, cards, files and streams, sent by ``transport.py``.
+Telegram posts each to a webhook on the bot's own server (``webhook.py``). Either way an update is in the
+database before it is acknowledged (``mailbox.py``). Then ``updates.py`` hands it to ``inbound.py`` (messages)
+or ``presses.py`` (buttons). The rest of `TelegramChannel` is what Nod's delivery calls: posts, cards, files
+and streams, sent by ``transport.py``.
 
 A group may get a new id. An address has the id by which Nod first knew the chat, a `TelegramPlace` the
 current one; `Moves` translates. A reference (``ref``) names a posted message as ``chat/message``.
@@ -11,11 +12,9 @@ current one; `Moves` translates. A reference (``ref``) names a posted message as
 
 import asyncio
 import contextlib
-import hashlib
 import hmac
 import json
 import os
-import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,12 +45,7 @@ from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import STOPPED_DRAFT, Inbound
 from bot.channels.telegram.limits import ChatPace, Urgency
-from bot.channels.telegram.mailbox import (
-    Mailbox,
-    OrderedByChat,
-    StoredUpdate,
-    make_event_id,
-)
+from bot.channels.telegram.mailbox import Mailbox, OrderedByChat, StoredUpdate
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
@@ -59,6 +53,8 @@ from bot.channels.telegram.readable_updates import ReadableUpdates, make_decodab
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import CARD_RENDERER, join, mention, plain, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
+from bot.channels.telegram.updates import UpdateHandler
+from bot.channels.telegram.webhook import SECRET_HEADER, WEBHOOK_PATH, find_webhook_fault, make_webhook_secret
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox, LinkButton
 from bot.domain.hooks import CommandOffer
@@ -71,21 +67,14 @@ from bot.settings import Settings
 from bot.store import posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import is_outage
 
-WEBHOOK = "/telegram/webhook"
-_SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
-_SECRET_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY, STOPPED_DRAFT]
-
-_CLOUD_ORIGIN = "https://api.telegram.org"  # another Bot API server may take http
 _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})  # states that will end
 _MAX_CONNECTIONS = 256  # PTB's own maximum
 _MAX_NAMED_ADMINS = 10
 _MAX_REMEMBERED_ENDS = 1000  # the ended cards whose last drawing is remembered
 _LEASE_SECONDS = 2.0  # between two attempts to become the process that polls
-_RETRY_SECONDS = 1.0  # between two attempts to handle an update while the database is away
 _MAX_DELAYED_PRESSES = 512
 _PRESS_DELAYED_TEXT = "I can't reach my database. Your press counts once I can."
 
@@ -117,7 +106,7 @@ class TelegramChannel(Platform):
         self._token = settings.telegram_bot_token.get_secret_value()
         api = urlsplit(str(settings.telegram_api_url))
         self._origin = f"{api.scheme}://{api.netloc}"
-        self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
+        self._webhook = settings.public_url.rstrip("/") + WEBHOOK_PATH if settings.public_url else None
         fault = find_webhook_fault(settings)
         if fault:
             raise SettingsError(f"NOD_PUBLIC_URL: {fault}")
@@ -135,7 +124,6 @@ class TelegramChannel(Platform):
         self._receives = True  # False in a process that only posts
         self._peers: Peers | None = None  # the other processes of this Nod; None for a single process
         self._polling_task: asyncio.Task[None] | None = None
-        self._is_stopping = False
         self._drawn_ends: dict[str, tuple[State, int]] = {}
         """The final state and the round that a card already shows, by the reference of its message."""
         self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)
@@ -147,8 +135,7 @@ class TelegramChannel(Platform):
         self._transport = Transport(self._bot, self._moves)
         self._admission = Admission(settings, database, self._transport, clock)
         self._shown_cards = ShownCards(database, self._transport, clock)
-        self._inbound: Inbound | None = None
-        self._presses: TelegramPresses | None = None
+        self._update_handler: UpdateHandler | None = None
 
     async def start(
         self,
@@ -214,7 +201,7 @@ class TelegramChannel(Platform):
         dialogue_runner = DialogueRunner(
             dialogues, self._transport, inbox, lookup, self._shown_cards, self._clock
         )
-        self._inbound = Inbound(
+        inbound = Inbound(
             self._transport,
             self._admission,
             dialogue_runner,
@@ -224,7 +211,7 @@ class TelegramChannel(Platform):
             self._bot.bot,
             self._is_written_in,
         )
-        self._presses = TelegramPresses(
+        presses = TelegramPresses(
             self._database,
             self._transport,
             self._admission,
@@ -235,6 +222,7 @@ class TelegramChannel(Platform):
             self._pace.is_busy,
             self._sleep,
         )
+        self._update_handler = UpdateHandler(self._mailbox, self._bot, inbound, presses, self._sleep)
 
     async def _listen(self) -> None:
         """Set the webhook, or begin to poll; of several processes only one polls."""
@@ -272,7 +260,8 @@ class TelegramChannel(Platform):
 
     async def stop(self) -> None:
         """Stop listening, finish the updates in progress, disconnect."""
-        self._is_stopping = True
+        if self._update_handler is not None:
+            self._update_handler.is_stopping = True
         if self._connection is not None:
             await self._connection.close()
         if self._polling_task is not None:
@@ -289,7 +278,7 @@ class TelegramChannel(Platform):
     def routes(self) -> list[Route]:
         """Return the route for Telegram's updates on the bot's own server; none without a public URL."""
         if self._webhook:
-            return [Route(WEBHOOK, self._receive, methods=["POST"])]
+            return [Route(WEBHOOK_PATH, self._receive, methods=["POST"])]
         return []
 
     def hearing(self) -> Hearing:
@@ -489,48 +478,8 @@ class TelegramChannel(Platform):
         return app
 
     async def _handle(self, stored: StoredUpdate, _: object) -> None:
-        """Handle one update, repeating it while the database is away.
-
-        After another failure it stays unhandled and is queued again at the next start.
-        """
-        while not self._is_stopping:
-            try:
-                for handled in await self._handle_once(stored):
-                    await self._mailbox.mark_handled(handled)
-            except Exception as error:
-                if not is_outage(error):
-                    log.exception("telegram update not handled", update=stored.update.update_id)
-                    return
-                log.warning("telegram update not handled yet", update=stored.update.update_id, why=str(error))
-                await self._sleep(_RETRY_SECONDS)
-            else:
-                return
-
-    async def _handle_once(self, stored: StoredUpdate) -> list[StoredUpdate]:
-        """Handle an update, together with the other updates of its album, and return these updates."""
-        update = stored.update
-        album = await self._mailbox.load_album(stored, self._bot)
-        try:
-            if update.callback_query and self._presses:
-                await self._presses.handle(update.callback_query)
-            elif update.message and self._inbound:
-                await self._handle_album([part.update for part in album], self._inbound)
-            elif update.edited_message and self._inbound:
-                await self._inbound.handle(update.edited_message, make_event_id(update), edited=True)
-            elif STOPPED_DRAFT in update.api_kwargs and self._inbound:
-                await self._inbound.stop(update)
-        except ChannelError as error:
-            log.warning("telegram answer not sent", update=update.update_id, why=error.message)
-        return album
-
-    @staticmethod
-    async def _handle_album(updates: Sequence[Update], inbound: Inbound) -> None:
-        """Handle the messages of an album, or a single message, as one: its text is the first caption."""
-        messages = [update.message for update in updates if update.message]
-        if messages:
-            with_caption = [message for message in messages if message.caption]
-            main_message = with_caption[0] if with_caption else messages[0]
-            await inbound.handle(main_message, make_event_id(updates[0]), messages)
+        if self._update_handler is not None:  # it is made anew by each attempt to connect
+            await self._update_handler.handle(stored)
 
     async def _tell_delay(self, update: Update) -> None:
         """Tell the person that their press waits for the database; Telegram delivers it again."""
@@ -543,7 +492,7 @@ class TelegramChannel(Platform):
 
     async def _receive(self, request: Request) -> Response:
         """Take one update by webhook. The answer is 200 once the update is in the database."""
-        secret = request.headers.get(_SECRET_HEADER, "")
+        secret = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return Response(status_code=HTTPStatus.FORBIDDEN)
         self._received_at = self._elapsed()
@@ -561,28 +510,6 @@ class TelegramChannel(Platform):
         except TelegramError:
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         return Response(status_code=HTTPStatus.OK)
-
-
-def find_webhook_fault(settings: Settings) -> str:
-    """Return why Telegram would refuse the webhook, and how to fix it; empty if it would not."""
-    url = settings.public_url
-    is_cloud = settings.telegram_api_url.startswith(_CLOUD_ORIGIN)
-    if not url or url.startswith("https://") or not is_cloud:
-        return ""
-    return f"Telegram takes a webhook over https only, and this is {url}. Leave it empty for long polling."
-
-
-def make_webhook_secret(settings: Settings, token: str) -> str:
-    """Return the secret that Telegram sends with every update: from the settings, or made of the token.
-
-    Raises SettingsError if the setting has other characters than Telegram allows.
-    """
-    if settings.telegram_webhook_secret is None:
-        return hmac.new(token.encode(), b"telegram webhook", hashlib.sha256).hexdigest()
-    secret = settings.telegram_webhook_secret.get_secret_value()
-    if not _SECRET_PATTERN.fullmatch(secret):
-        raise SettingsError("TELEGRAM_WEBHOOK_SECRET: 1 to 256 of A-Z, a-z, 0-9, _ and -")
-    return secret
 
 
 def _log_polling_failure(error: TelegramError) -> None:

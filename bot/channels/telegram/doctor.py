@@ -7,9 +7,9 @@ from telegram.error import InvalidToken, TelegramError
 
 from bot.channels.kinds import look_at_places
 from bot.channels.telegram.admission import AllowList
-from bot.channels.telegram.channel import WEBHOOK, find_webhook_fault, make_webhook_secret
 from bot.channels.telegram.places import TelegramPlace
 from bot.channels.telegram.transport import send_typing
+from bot.channels.telegram.webhook import WEBHOOK_PATH, find_webhook_fault, make_webhook_secret
 from bot.domain.chat import Address
 from bot.domain.doctor_findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
@@ -81,7 +81,7 @@ def _check_identity(me: User, settings: Settings) -> list[Finding]:
 
 def _check_webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
     findings = []
-    wanted = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else ""
+    wanted = settings.public_url.rstrip("/") + WEBHOOK_PATH if settings.public_url else ""
     fault = find_webhook_fault(settings)
     if fault:
         findings.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.channels.telegram.channel import find_webhook_fault
 from bot.channels.telegram.doctor import check
 from bot.channels.telegram.kind import KIND
+from bot.channels.telegram.webhook import find_webhook_fault
 from bot.domain.doctor_findings import Health
 from tests.fakes.telegram_server import FakeTelegram
 

@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from bot.channels.telegram.channel import WEBHOOK
+from bot.channels.telegram.webhook import WEBHOOK_PATH
 from tests.channels.telegram.conftest import ANA
 from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
@@ -86,7 +86,7 @@ async def test_without_the_secret_nothing_is_read(
     headers = {} if secret is None else {HEADER: secret}
     async with (
         aiohttp.ClientSession() as session,
-        session.post(hooked + WEBHOOK, json={"update_id": 1}, headers=headers) as answer,
+        session.post(hooked + WEBHOOK_PATH, json={"update_id": 1}, headers=headers) as answer,
     ):
         assert answer.status == 403
     assert core.taken == []
@@ -99,7 +99,7 @@ async def test_nonsense_is_refused(hooked: str, telegram: FakeTelegram, body: by
     headers = {HEADER: telegram.webhook["secret_token"]}
     async with (
         aiohttp.ClientSession() as session,
-        session.post(hooked + WEBHOOK, data=body, headers=headers) as answer,
+        session.post(hooked + WEBHOOK_PATH, data=body, headers=headers) as answer,
     ):
         assert answer.status == 400
 
@@ -124,5 +124,8 @@ async def test_what_cannot_be_kept_is_not_acknowledged(hooked: str, telegram: Fa
 async def test_a_secret_of_ones_own_is_used(make_channel, core: FakeCore, telegram: FakeTelegram):
     channel = make_channel(NOD_PUBLIC_URL="https://nod.example.com", TELEGRAM_WEBHOOK_SECRET="my-own_secret")
     await channel.start(core.inbox, core)
-    assert telegram.webhook == {"url": f"https://nod.example.com{WEBHOOK}", "secret_token": "my-own_secret"}
+    assert telegram.webhook == {
+        "url": f"https://nod.example.com{WEBHOOK_PATH}",
+        "secret_token": "my-own_secret",
+    }
     await channel.stop()
