@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent

@@ -1,6 +1,6 @@
 """Assembly of the core: the parts that know no platform, made over the ports that the platforms fill.
 
-``bot/app.py`` makes the ports, calls `make_core`, and adds channels, web and features.
+``bot/app/assembly.py`` makes the ports, calls `make_core`, and adds channels, web and features.
 """
 
 from collections.abc import Callable, Sequence

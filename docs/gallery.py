@@ -17,7 +17,8 @@ from typing import Any
 
 from bot.agent.demo.model import DemoModel
 from bot.agent.demo.team import REQUEST
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import render_card
 from bot.domain import kinds

@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from playwright.async_api import Browser, Page, async_playwright
 
 from bot.agent.demo.model import DemoModel
-from bot.app import build
+from bot.app.assembly import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import render_card
 from bot.channels.telegram.markdown import from_markdown

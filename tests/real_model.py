@@ -25,7 +25,7 @@ from typing import Any
 
 import httpx
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.settings import Settings
 from bot.telemetry import logs
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import httpx
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.settings import Settings

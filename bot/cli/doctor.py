@@ -16,7 +16,7 @@ from dataclasses import asdict
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from bot.app import FEATURES, make_parts
+from bot.app.features import FEATURES, make_parts
 from bot.cli.checks.admins import check_admins
 from bot.cli.checks.channels import check_channels
 from bot.cli.checks.database import check_database, check_secrets, count_tokens, is_nod_running

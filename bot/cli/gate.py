@@ -10,7 +10,8 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 
-from bot.app import hooks_of, make_parts, registry_of
+from bot.app.features import hooks_of, make_parts
+from bot.app.tools import registry_of
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.cli.shared import redact_line

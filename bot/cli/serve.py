@@ -19,7 +19,8 @@ import httpx2
 from sqlmodel import Session
 
 from bot.agent.demo.team import REQUEST as TEAM_REQUEST
-from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
+from bot.app.app import SHUTDOWN_SECONDS, App, cancel_and_wait
+from bot.app.assembly import build
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
 from bot.cli.command import announce, get_shared_options

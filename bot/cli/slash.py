@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bot.app import FEATURES
+from bot.app.features import FEATURES
 from bot.approvals.commands import Commands as SlashCommands
 from bot.approvals.commands.subcommands import CommandParts
 from bot.channels.kinds import channels_of

@@ -2,7 +2,7 @@
 
 Each protocol here is one hook: a hook that is *asked* returns an answer, one that is *told* takes note. A
 hook that is told has the name of what the kernel does at that moment: `EndProposal` is told that a proposal
-ends. A feature hands a `Hooks` value to ``bot/app.py``; the kernel calls what is in it, and knows no feature
+ends. A feature hands a `Hooks` value to ``bot/app``; the kernel calls what is in it, and knows no feature
 by name.
 
 No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. A

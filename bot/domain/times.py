@@ -76,7 +76,7 @@ def format_local(at: datetime) -> str:
 
 
 def now() -> datetime:
-    """Return the real time: the clock that ``bot/app.py`` and the command line hand to everything else."""
+    """Return the real time: the clock that ``bot/app`` and the command line hand to everything else."""
     return datetime.now(UTC)
 
 

@@ -1,7 +1,7 @@
 """The `Feature` value, which names all that a feature adds to Nod, and the parts that its functions receive.
 
 A feature is a part without which Nod would still be the same program. The kernel knows no feature by name.
-``bot/app.py`` lists the `Feature` values, and calls their functions with the parts of the kernel. It puts the
+``bot/app`` lists the `Feature` values, and calls their functions with the parts of the kernel. It puts the
 results (tools, commands, sweeps, hooks, routes) where the kernel asks for them.
 """
 

@@ -1,6 +1,6 @@
 """A process among the processes on its database: the protocol, and the case of a single process.
 
-A `Cluster` gives ``bot/app.py`` the dispatcher that runs jobs, a claim on the database before the start, and
+A `Cluster` gives ``bot/app`` the dispatcher that runs jobs, a claim on the database before the start, and
 news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be several
 (`DatabaseCluster` in ``bot/jobs/database_cluster.py``).
 """

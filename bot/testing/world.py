@@ -15,7 +15,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.base import Channel
 from bot.domain.chat import Clock
 from bot.domain.model import (

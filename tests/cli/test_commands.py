@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from bot.agent.demo.model import DemoModel
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.domain.audit import Act
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor, Person

@@ -27,7 +27,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 @pytest.mark.slow
 def test_what_speaks_mcp_is_not_loaded_before_there_is_a_server() -> None:
-    look = "import sys, bot.app; print('mcp' in sys.modules)"
+    look = "import sys, bot.app.assembly; print('mcp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)  # noqa: S603 - our own
     assert done.stdout == "False\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable

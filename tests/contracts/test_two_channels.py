@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace

@@ -8,7 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.people import Actor

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlmodel import select
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.chat import Answer, Command
 from bot.domain.verbs import Verb
 from bot.settings import Settings

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.app import FEATURES, make_parts
+from bot.app.features import FEATURES, make_parts
 from bot.approvals.lookup.active import MOST_LINES
 from bot.core import policies_of
 from bot.domain.agents import AGENT_BEGINNING

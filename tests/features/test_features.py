@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bot.features
-from bot.app import FEATURES
+from bot.app.features import FEATURES
 from bot.features.feature import Feature
 
 FOLDER = Path(bot.features.__path__[0])

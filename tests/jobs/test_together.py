@@ -14,7 +14,8 @@ import psycopg
 import pytest
 from sqlalchemy import event, text
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.approvals import decide
 from bot.channels.connecting import PlatformWaits
 from bot.domain.chat import Address, Answer, Message, Press, Reply

@@ -19,7 +19,7 @@ from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
-from bot.app import FEATURES, hooks_of
+from bot.app.features import FEATURES, hooks_of
 from bot.approvals.agent_questions import ask_tools
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
@@ -142,7 +142,7 @@ class Nod:
         return self.toolset
 
     def rebuild(self) -> None:
-        """Make the core over the rows, as ``bot/app.py`` makes it. Nothing is found in them yet."""
+        """Make the core over the rows, as ``bot/app`` makes it. Nothing is found in them yet."""
         self.database = FusedDatabase(self.url)
         self.process = Process.this()
         self.dispatcher = EmbeddedDispatcher()

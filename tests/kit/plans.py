@@ -7,7 +7,7 @@ import httpx
 import psycopg
 from sqlalchemy import event
 
-from bot.app import App
+from bot.app.app import App
 from bot.store.database import Database
 from bot.store.tables.row import Row
 

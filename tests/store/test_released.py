@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.domain.chat import Address, Message, Press
 from bot.domain.people import LOCAL, Actor
 from bot.domain.proposal_states import Cause, State

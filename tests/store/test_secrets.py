@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import Session, col, select
 
 import bot.store.migrations.schema  # noqa: F401 - every table that holds a secret
-from bot.app import build
+from bot.app.assembly import build
 from bot.channels.slack import rows as slack
 from bot.errors import SecretLost, SettingsError
 from bot.settings import EXAMPLE_SECRET_KEY, Settings

@@ -112,7 +112,7 @@ def test_what_a_file_is_its_bytes_say() -> None:
 
 def test_the_libraries_are_loaded_by_the_reader_alone() -> None:
     code = (
-        "import asyncio, sys; import bot.app; from bot.tools.documents import Documents;"
+        "import asyncio, sys; import bot.app.assembly; from bot.tools.documents import Documents;"
         "asyncio.run(Documents().read(b'%PDF-1.4'));"
         "print({'pypdf', 'docx', 'openpyxl', 'PIL', 'lxml'} & set(sys.modules))"
     )

@@ -15,7 +15,8 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.agent.openai.model import OpenAIModel
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.domain.model import Model
 from bot.domain.named_models import NamedModel
 from bot.errors import ToolError

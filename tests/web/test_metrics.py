@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot import __version__
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event
 from sqlmodel import Session
 
-from bot.app import App
+from bot.app.app import App
 from bot.domain.deciders import Deciders
 from bot.domain.people import Actor
 from bot.store import transitions

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.approvals import incoming
 from bot.channels.base import Hearing
 from bot.domain.chat import Address, Message

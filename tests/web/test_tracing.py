@@ -249,7 +249,7 @@ async def test_an_answer_that_is_stopped_ends_its_span(serve: Serve, collector: 
 
 
 def test_without_an_endpoint_the_library_is_not_loaded():
-    code = "import sys, bot.app; sys.exit('opentelemetry.sdk' in sys.modules)"
+    code = "import sys, bot.app.assembly; sys.exit('opentelemetry.sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
     with tracing.trace_read("a tool", "call") as noted:
         assert noted.span is None

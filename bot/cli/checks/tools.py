@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from bot.agent.openai.offers import MAX_TOOLS, list_omissions
-from bot.app import make_parts, registry_of
+from bot.app.features import make_parts
+from bot.app.tools import registry_of
 from bot.cli.checks.database import load_rulebook
 from bot.cli.checks.plugins import list_unloaded
 from bot.core import policies_of

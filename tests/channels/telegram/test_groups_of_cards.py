@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.model import Finished, StopReason, Text, ToolCall

@@ -13,7 +13,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.agents import DEPTH_META
 from bot.settings import Settings
 from tests.features.agents.kit import call, make_agent, press

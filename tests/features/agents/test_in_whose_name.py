@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.chat import Press
 from bot.domain.people import Actor
 from bot.domain.proposal_states import State

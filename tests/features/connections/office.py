@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Press, Reply

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.connections import ConnectionOwner, Identity
 from bot.settings import Settings
 from bot.store.connections import get_connections

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from sqlmodel import Session, select
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain import kinds
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.people import Actor

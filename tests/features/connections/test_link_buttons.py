@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.channels.discord.places import INTERACTIONS
 from bot.settings import Settings
 from bot.testing.world import Says, ScriptedModel, eventually

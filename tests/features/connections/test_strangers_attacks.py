@@ -25,7 +25,7 @@ from sqlmodel import Session, select
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.approvals.accounts import linking
 from bot.domain import kinds
 from bot.domain.chat import Address, BatchDecision, Message, PickedRow, Press, Reply

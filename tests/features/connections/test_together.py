@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.model import Entry, Part, ToolSpec
 from bot.settings import Settings
 from tests.features.connections.conftest import KEY, Browser

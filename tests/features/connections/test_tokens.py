@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session, select, text
 
-from bot.app import FEATURES
+from bot.app.features import FEATURES
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
 from bot.domain.connections import Connection, ConnectionAccess, ConnectionOwner, Identity
@@ -17,15 +17,7 @@ from bot.features.connections.sweep import ConnectionSweep
 from bot.features.connections.tables import RevocationRow
 from bot.store.audit import verification
 from bot.store.connections import get_connections
-from tests.features.connections.conftest import (
-    ANA,
-    BEN,
-    Connect,
-    Connectable,
-    entry,
-    port_of,
-    write_config,
-)
+from tests.features.connections.conftest import ANA, BEN, Connect, Connectable, entry, port_of, write_config
 from tests.features.connections.tracker import Tracker
 from tests.kit.channel import RecordingChannel
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from bot.app import build
+from bot.app.assembly import build
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.doctor_findings import Health
 from bot.domain.people import LOCAL

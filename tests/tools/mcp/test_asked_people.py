@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.approvals.elicitation import PATIENCE
 from bot.approvals.team import teammates
 from bot.domain.chat import Address, Incoming, Message, Reply

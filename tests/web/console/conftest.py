@@ -13,7 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from bot.agent.demo.model import DemoModel
-from bot.app import App, build
+from bot.app.app import App
+from bot.app.assembly import build
 from bot.domain.chat import Command, Reply
 from bot.domain.model import Model
 from bot.domain.times import now
