@@ -1,6 +1,6 @@
 """Agents: programs that call the team's tools with a token of their own, for a person who agreed to that.
 
-`AGENTS` names the feature's parts, and ``bot/app/features.py`` puts them into the running Nod: routes for agents and
+`AGENTS` names the feature's parts, and ``bot/app`` puts them into the running Nod: routes for agents and
 people, the tool that asks for a person's consent, and the sweep and the hook that end tokens.
 """
 
