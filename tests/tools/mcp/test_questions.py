@@ -90,7 +90,7 @@ async def test_while_a_person_is_asked_the_calls_time_is_stopped(connect, stdio,
     limits: list[float | None] = []
 
     async def ask(_: Question) -> Elicited:
-        [call] = lamps.toolset.servers[0]._calls
+        call = lamps.toolset.servers[0]._calls.find_asking_call()
         limits.append(call.limit.when())
         return Elicited(Action.ACCEPT, {"color": "red"})
 
