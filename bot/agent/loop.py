@@ -35,7 +35,8 @@ from bot.agent.transactions import (
     store_summary,
 )
 from bot.approvals import agent_questions, budgets
-from bot.approvals.gate import Gate, JudgedCall
+from bot.approvals.gate import Gate
+from bot.approvals.judged_calls import JudgedCall
 from bot.approvals.team import plans
 from bot.approvals.tool_visibility import FILES
 from bot.domain.chat import Clock

@@ -15,7 +15,8 @@ from sqlmodel import Session
 
 from bot.agent.history_parts import NOTE_PREFIX
 from bot.approvals import budgets, grants
-from bot.approvals.gate import JudgedCall, apply_effects
+from bot.approvals.effects import apply_effects
+from bot.approvals.judged_calls import JudgedCall
 from bot.approvals.kinds import find_procedure
 from bot.approvals.team import stops, teammates
 from bot.domain.audit import Act

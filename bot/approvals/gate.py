@@ -12,9 +12,9 @@ card shows what they would change (``trials.py``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import Session
 
 from bot.approvals import agent_questions, grants, incoming
+from bot.approvals.address_risk import raise_risk_by_addresses
 from bot.approvals.drafts import (
     clean_reason,
     decode_arguments,
@@ -33,6 +34,7 @@ from bot.approvals.drafts import (
 )
 from bot.approvals.groups import Groups, LookUp, refuse_groups
 from bot.approvals.incoming import OpenedProposal
+from bot.approvals.judged_calls import JudgedCall, ToolUse, answer_call
 from bot.approvals.kinds import find_procedure
 from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.ownership import require_owner
@@ -42,14 +44,12 @@ from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
 from bot.approvals.tool_visibility import check_unlocked, choose_available
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
-from bot.domain import kinds, outbound_addresses
+from bot.domain import kinds
 from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, Clock, Request
-from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
+from bot.domain.conversations import Call, CallResult, Conversation, Transcript
 from bot.domain.digests import digest
 from bot.domain.files import File
-from bot.domain.forms import defaults_of, without_defaults
-from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON_PARAMETER, bound_text
 from bot.domain.people import Actor, Person
@@ -63,14 +63,13 @@ from bot.domain.risks import Level, Risk
 from bot.domain.similarity import Likeness
 from bot.domain.verdicts import Judgement, Verdict
 from bot.domain.work_limits import CALLS_PER_ANSWER, AnswerRoom, Bounds
-from bot.errors import BadArguments, CallRefused, KeyTaken, ToolError, TooManyCalls, UnknownTool
-from bot.store import asked_calls, messages, people, proposals
+from bot.errors import BadArguments, CallRefused, KeyTaken, TooManyCalls, UnknownTool
+from bot.store import asked_calls, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.call import CallContext
-from bot.tools.effect import EffectContext
 from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import Tool
 
@@ -87,30 +86,6 @@ _READS_TOGETHER = 4  # reads of one conversation that run side by side
 _NOT_AS_PERSON = (
     "At {server} this would run as {person}, who has not allowed that for this token. They are asked to."
 )
-
-
-class ToolUse(NamedTuple):
-    """A tool, and the arguments for one call of it."""
-
-    tool: Tool
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedCall:
-    """A judged call of the model: exactly one of ``read``, ``effect``, ``proposal`` and ``result`` is set."""
-
-    call: Call
-    read: ToolUse | None = None  # a read that the rules allow, not run yet
-    effect: ToolUse | None = None  # a change of Nod's own rows, applied when the answer is stored
-    proposal: Proposal | None = None  # a proposal to be stored with the answer
-    result: CallResult | None = None  # the reason why no call is run or proposed
-
-    # the other fields belong to a proposal
-    likeness: Likeness = field(default_factory=Likeness)  # by it, a grant for calls alike may approve it
-    batch: str = ""  # the name of the table in which calls of the answer are shown; empty: it is shown alone
-    tool_to_try: Tool | None = None  # the call's tool if the call is to be tried before people see it
-    undo_seconds: float = 0.0  # the time for which the changes of a trial may be undone; 0 for none
 
 
 class _Rows(NamedTuple):
@@ -220,10 +195,10 @@ class Gate:
         proposed_kinds: set[ProposalKind] = set()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                judged_calls.append(_answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
+                judged_calls.append(answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
             if call.refused:  # the model wrote something that can't be read as a call
-                judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
+                judged_calls.append(answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
             refusal_if_full = room.words if room_left <= 0 else None
             judged = await self._consider_one(answer, call, position, refusal_if_full)
@@ -231,7 +206,7 @@ class Gate:
                 kind = judged.proposal.kind
                 # ``duplicate_text``: the refusal of a second one, for kinds of which an answer proposes one
                 if kind in proposed_kinds and kind.duplicate_text:
-                    judged = _answer_call(call, judged.call.summary, kind.duplicate_text)
+                    judged = answer_call(call, judged.call.summary, kind.duplicate_text)
                 else:
                     proposed_kinds.add(kind)
                     room_left -= 1
@@ -325,7 +300,7 @@ class Gate:
             if policy.book.has_conditions:  # some rules have conditions on arguments
                 self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
-                return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
+                return answer_call(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 question = _ask_to_read(answer, tool, facts)
                 if question is None:
@@ -336,7 +311,7 @@ class Gate:
             # write the card
             verdict = require_owner(verdict, tool.connection)
             if refusal_if_full is not None:
-                return _answer_call(call, summary, f"ERROR: {refusal_if_full}")
+                return answer_call(call, summary, f"ERROR: {refusal_if_full}")
             if verdict.risk.writes:
                 await self._check_runnable(transcript, tool, arguments)
             verdict = await self._name_deciders(procedure, transcript, arguments, verdict)
@@ -352,7 +327,7 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             is_nods_text = isinstance(error, BadArguments | UnknownTool | CallRefused)
             text = f"ERROR: {describe_and_log(error, call.name)}"
-            return _answer_call(call, summary, text, may_be_foreign=not is_nods_text)
+            return answer_call(call, summary, text, may_be_foreign=not is_nods_text)
         await self.keep_schema(tool)
         reason = clean_reason(str(reason), answer.text, transcript.last_message)
         proposal = draft(
@@ -597,31 +572,6 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 
-def raise_risk_by_addresses(
-    call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
-) -> CallFacts:
-    """Return a call with a higher risk if it would open an address that no person has written.
-
-    Such an address, for example of a web page, may contain data that was read before, and so tell that data
-    to another server. ``transcript``: the conversation, in which people have written addresses; None if there
-    is no conversation.
-    """
-    if call.risk.writes or not tool.open_world:
-        return call
-    # a default is the tool's own value, so it can't contain data that was read
-    given = without_defaults(call.arguments, defaults_of(tool.form))
-    addresses = tuple(outbound_addresses.find_addresses(given))
-    if not addresses:
-        return call
-    known_addresses: Collection[str] = ()
-    if transcript is not None:
-        known_addresses = outbound_addresses.find_allowed_addresses(
-            transcript, call.requester.accounts, tool.name, addresses
-        )
-    risk = outbound_addresses.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
-    return replace(call, risk=risk)
-
-
 def _undo_seconds_of(verdict: Verdict) -> float:
     if verdict.undo is None:
         return 0.0
@@ -641,49 +591,6 @@ async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str
         return
     if not await tool.is_same_call(earlier.arguments, arguments):
         raise KeyTaken
-
-
-def _answer_call(call: ToolCall, summary: str, text: str, *, may_be_foreign: bool = False) -> JudgedCall:
-    """Return a judged call with ``text`` as its result; ``may_be_foreign``: a tool may have written it."""
-    recorded = Call(call.id, call.name, call.arguments, summary)
-    return JudgedCall(recorded, result=CallResult(text, ok=False, outside=may_be_foreign))
-
-
-def apply_effects(
-    session: Session,
-    turn: Turn,
-    available: AvailableTools,
-    message_id: int,
-    judged_calls: Sequence[JudgedCall],
-    results: dict[str, CallResult],
-    now: datetime,
-) -> list[Job]:
-    """Apply the effects among an answer's calls, in their order, and store all results of the answer.
-
-    ``message_id``: of the stored answer. ``results``: the results so far, by the calls' ids; those of the
-    effects are added. Returns the jobs.
-    """
-    transcript = turn.transcript
-    tool_names = frozenset(tool.name for tool in available if tool.group != team.GROUP)
-    jobs: list[Job] = []
-    for judged in judged_calls:
-        if judged.effect is None:
-            continue
-        call = judged.call
-        tool, arguments = judged.effect
-        call_id = f"{message_id}:{call.id}"
-        context = EffectContext(transcript.conversation, transcript.asker, call_id, tool_names, now)
-        try:
-            if tool.effect is None:
-                raise ToolError(f"{tool.name} has no effect.")
-            done = tool.effect(session, context, arguments)
-        except ToolError as error:
-            results[call.id] = CallResult(f"ERROR: {error.message}", ok=False)
-        else:
-            results[call.id] = CallResult(done.text, ok=True)
-            jobs += done.jobs
-    messages.add_results(session, message_id, results)
-    return jobs
 
 
 def context_of_request(request: Request) -> CallContext:

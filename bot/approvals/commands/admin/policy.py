@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.approvals.address_risk import raise_risk_by_addresses
 from bot.approvals.commands.admin.rule_setter import RuleSetter
 from bot.approvals.commands.operands import parse_account, parse_place
 from bot.approvals.commands.rule_text import parse_rule_to_try
 from bot.approvals.commands.subcommands import CommandError, CommandParts, CommandReply, first_word
-from bot.approvals.gate import raise_risk_by_addresses
 from bot.approvals.lookup import rule_simulation
 from bot.domain.call_facts import Place
 from bot.domain.chat import Address, Command
