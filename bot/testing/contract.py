@@ -2,7 +2,8 @@
 
 A channel's tests inherit `Contract`, and `PlacesContract` if people have several places in the channel. The
 tests act as three people through a `Driver`: Ana, an admin, asks in a conversation; Ben, an approver, and
-Eve, a stranger, see it. The steps that tests share are in ``steps.py``.
+Eve, a stranger, see it. The steps that tests share are in ``steps.py``. Plugins import all of it from here,
+so what is imported ``as`` its own name stays importable.
 """
 
 import asyncio
@@ -13,45 +14,24 @@ import pytest
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.testing.driver import Driver
-from bot.testing.places_contract import PlacesContract
-from bot.testing.plans_contract import PlansContract, plan, planned
-from bot.testing.rules_contract import RulesContract
-from bot.testing.steps import (
-    approved,
-    approved_elsewhere,
-    becomes,
-    cards,
-    edited_elsewhere,
-    hears,
-    note,
-    proposed,
-    refused,
-    settles,
-    tried,
-    waiting,
-)
+from bot.testing.places_contract import PlacesContract as PlacesContract
+from bot.testing.plans_contract import PlansContract
+from bot.testing.plans_contract import plan as plan
+from bot.testing.plans_contract import planned as planned
+from bot.testing.rules_contract import RulesContract as RulesContract
+from bot.testing.steps import approved as approved
+from bot.testing.steps import approved_elsewhere as approved_elsewhere
+from bot.testing.steps import becomes as becomes
+from bot.testing.steps import cards as cards
+from bot.testing.steps import edited_elsewhere as edited_elsewhere
+from bot.testing.steps import hears as hears
+from bot.testing.steps import note as note
+from bot.testing.steps import proposed as proposed
+from bot.testing.steps import refused as refused
+from bot.testing.steps import settles as settles
+from bot.testing.steps import tried as tried
+from bot.testing.steps import waiting as waiting
 from bot.testing.world import Says, eventually
-
-# plugins import all of these from here, so they stay importable
-__all__ = [
-    "Contract",
-    "PlacesContract",
-    "RulesContract",
-    "approved",
-    "approved_elsewhere",
-    "becomes",
-    "cards",
-    "edited_elsewhere",
-    "hears",
-    "note",
-    "plan",
-    "planned",
-    "proposed",
-    "refused",
-    "settles",
-    "tried",
-    "waiting",
-]
 
 
 class Contract(RulesContract, PlansContract):

@@ -51,7 +51,7 @@ def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
     answer, heavy, tables = done.stdout.splitlines()
     assert answer == "Nothing is waiting for a decision."
     assert heavy == "[]"
-    assert tables.replace("bot.store.tables.", "").split() == ["conversations", "proposals", "record", "row"]
+    assert tables.replace("bot.store.tables.", "").split() == ["audit", "conversations", "proposals", "row"]
 
 
 SECTIONS = {

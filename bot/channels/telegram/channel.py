@@ -478,7 +478,7 @@ class TelegramChannel(Platform):
         return app
 
     async def _handle(self, stored: StoredUpdate, _: object) -> None:
-        if self._update_handler is not None:  # it is made anew by each attempt to connect
+        if self._update_handler is not None:  # each attempt to connect makes it again
             await self._update_handler.handle(stored)
 
     async def _tell_delay(self, update: Update) -> None:
