@@ -27,6 +27,7 @@ from bot.approvals.commands.subcommands import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
+from bot.approvals.requests import RequestGate
 from bot.approvals.team import stops
 from bot.channels.base import ask_membership, has_account
 from bot.channels.delivery.cards import Cards
@@ -294,7 +295,7 @@ class Assistant:
     async def _take_request(self, request: Request) -> Reply:
         """Open the proposal of a script's request, or find the one that this request opened before."""
         try:
-            opened = await self.gate.open(request)
+            opened = await RequestGate(self.gate).open(request)
         except (ToolError, LostRace) as error:
             fields = error.fields if isinstance(error, BadArguments) else {}
             return Reply(_REFUSAL_ANSWERS.get(type(error), Answer.INVALID), error.message, fields=fields)

@@ -29,8 +29,9 @@ from bot.approvals.agent_tools import (
     load_available,
     may_use_connection,
 )
-from bot.approvals.gate import Gate, context_of_request
+from bot.approvals.gate import Gate
 from bot.approvals.incoming import TOKEN_ENDED_TEXT
+from bot.approvals.requests import RequestGate, context_of_request
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.call_facts import Place
 from bot.domain.chat import Clock, Request
@@ -167,7 +168,7 @@ class AgentCalls:
             agent, names, {*agent.servers, *new_servers}, agent.person, agent.until
         )
         try:
-            opened = await self.gate.open(request)
+            opened = await RequestGate(self.gate).open(request)
             await self.wake(*opened.jobs)
         except KeyTaken:  # asked before the last start, when the token had other tools
             log.info("an agent's person was asked before", agent=agent.label)
@@ -220,7 +221,7 @@ class AgentCalls:
         checked = await tool.check_arguments(dict(arguments))
         slots = self._read_slots.setdefault(agent.label, asyncio.Semaphore(_READS_TOGETHER))
         async with slots:
-            read_result = await self.gate.run_if_read(tool, checked, request)
+            read_result = await RequestGate(self.gate).run_if_read(tool, checked, request)
         if read_result is not None:
             return describe_read(tool_name, read_result)
         await self._check_open_calls(agent, tool.digest(checked))
@@ -228,7 +229,7 @@ class AgentCalls:
 
     async def _open_call(self, request: Request) -> CallStatus:
         """Open a proposal for a call, or join the same earlier call, and return its state."""
-        opened = await self.gate.open(request)
+        opened = await RequestGate(self.gate).open(request)
         await self.wake(*opened.jobs)
         proposal = opened.proposal
         files: tuple[File, ...] = ()

@@ -2,13 +2,12 @@
 
 Calls come from two sides. For the model, the agent loop asks `Gate.consider` to judge the calls of one
 answer. Reads are then run by `Gate.read`; writes come back as proposals, which are stored with the answer.
-For programs and features, a request is one call: `Gate.open` opens a proposal for it, and `Gate.run_if_read`
-runs it if it only reads. All calls are judged by the rules: the *verdict* of `Policy.judge` is to run the
-call, to ask people, or to refuse it. What people approve is run by ``execute.py``.
+For programs and features, a request is one call, which passes the gate by ``requests.py``. All calls are
+judged by the rules: the *verdict* of `Policy.judge` is to run the call, to ask people, or to refuse it. What
+people approve is run by ``execute.py``.
 
-Some tools have an *effect* instead of a run: they change only Nod's own rows, in the transaction that stores
-the model's answer (`apply_effects`). Some can be *tried*: they are run without lasting effect, so that the
-card shows what they would change (``trials.py``).
+Some tools have an *effect* instead of a run: they change only Nod's own rows (``effects.py``). Some can be
+*tried*: they are run without lasting effect, so that the card shows what they would change (``trials.py``).
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import agent_questions, grants, incoming
+from bot.approvals import agent_questions, grants
 from bot.approvals.address_risk import raise_risk_by_addresses
 from bot.approvals.drafts import (
     clean_reason,
@@ -33,22 +32,20 @@ from bot.approvals.drafts import (
     title_of,
 )
 from bot.approvals.groups import Groups, LookUp, refuse_groups
-from bot.approvals.incoming import OpenedProposal
 from bot.approvals.judged_calls import JudgedCall, ToolUse, answer_call
 from bot.approvals.kinds import find_procedure
 from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.ownership import require_owner
 from bot.approvals.read_consents import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
-from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
+from bot.approvals.tool_code import describe_and_log, run_tool
 from bot.approvals.tool_visibility import check_unlocked, choose_available
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import kinds
 from bot.domain.call_facts import CallFacts, Place
-from bot.domain.chat import Address, Clock, Request
+from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript
-from bot.domain.digests import digest
 from bot.domain.files import File
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON_PARAMETER, bound_text
@@ -57,14 +54,13 @@ from bot.domain.plans import find_current_plan
 from bot.domain.policy import Policy
 from bot.domain.preview import Inverse
 from bot.domain.proposal_states import State
-from bot.domain.proposals import Proposal, ProposalKind
+from bot.domain.proposals import ProposalKind
 from bot.domain.redaction import secrets_in
 from bot.domain.risks import Level, Risk
-from bot.domain.similarity import Likeness
 from bot.domain.verdicts import Judgement, Verdict
 from bot.domain.work_limits import CALLS_PER_ANSWER, AnswerRoom, Bounds
-from bot.errors import BadArguments, CallRefused, KeyTaken, TooManyCalls, UnknownTool
-from bot.store import asked_calls, people, proposals
+from bot.errors import BadArguments, CallRefused, UnknownTool
+from bot.store import asked_calls, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -83,9 +79,6 @@ _IS_OPEN = (
     "Exactly this was asked for and is still open, so it gets no second card. You are told how it ends."
 )
 _READS_TOGETHER = 4  # reads of one conversation that run side by side
-_NOT_AS_PERSON = (
-    "At {server} this would run as {person}, who has not allowed that for this token. They are asked to."
-)
 
 
 class _Rows(NamedTuple):
@@ -176,7 +169,7 @@ class Gate:
         )
         judged_calls = await self._consider_each(answer, calls)
         if any(judged.tool_to_try for judged in judged_calls):
-            trials = [self._try_call(judged, show) for judged in judged_calls]
+            trials = [self.try_call(judged, show) for judged in judged_calls]
             judged_calls = list(await asyncio.gather(*trials))
         return judged_calls
 
@@ -213,7 +206,7 @@ class Gate:
             judged_calls.append(judged)
         return judged_calls
 
-    async def _try_call(
+    async def try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
         """Try a call and add the trial to its proposal, unless a grant lets the call run without asking.
@@ -321,7 +314,7 @@ class Gate:
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
-                undo_seconds = _undo_seconds_of(verdict)
+                undo_seconds = find_undo_seconds(verdict)
                 verdict = await limit_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
@@ -367,91 +360,10 @@ class Gate:
         if tool.check is not None:
             await self.database.read(tool.check, _context_of(transcript), arguments)
 
-    async def open(self, request: Request) -> OpenedProposal:
-        """Open a proposal that no model call led to, judged as any other, and return it once committed.
-
-        A request with the event's id of an earlier request repeats that: the earlier proposal is returned.
-
-        Raises BadArguments, UnknownTool, CallRefused, KeyTaken, TooManyCalls, or ToolError if the call
-        can't be previewed.
-        """
-        tool = (await self.registry.load_tools(context_of_request(request))).get(request.tool_name)
-        if tool.effect is not None or not tool.kind.may_be_requested:
-            raise CallRefused(f"{tool.name} can't be asked for: Nod uses it by itself.")
-        if tool.only_for_undo:
-            raise CallRefused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
-        with as_tool_error(tool.name):
-            arguments = dict(request.arguments)
-            if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
-                arguments = await tool.check_arguments(arguments)
-        earlier = await self.database.read(
-            incoming.find_opened_before, request, tool.digest(arguments), self.clock()
-        )
-        if earlier:
-            await _check_same_call(earlier.proposal, tool, arguments)
-            return earlier
-        if await self.database.read(self._has_max_open, request.actor):
-            raise TooManyCalls(
-                f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
-                "Try again once some are decided."
-            )
-        proposal, likeness = await self._draft_request(tool, arguments, request)
-        opened = await self.database.write(
-            incoming.open_request,
-            self.policies,
-            request,
-            proposal,
-            likeness,
-            self.process,
-            proposal.created_at,
-        )
-        if opened.was_open_before:  # the same request was opened by someone else since it was looked for
-            await _check_same_call(opened.proposal, tool, arguments)
-        return opened
-
-    async def _draft_request(
-        self, tool: Tool, arguments: Mapping[str, Any], request: Request
-    ) -> tuple[Proposal, Likeness]:
-        """Return the proposal for a request, and the likeness of its call. A call that can be tried is tried.
-
-        Raises CallRefused, or ToolError if the call can't be previewed.
-        """
-        verdict = await self._judge_request(tool, arguments, request)
-        undo_seconds = _undo_seconds_of(verdict)
-        with as_tool_error(tool.name):
-            preview = await preview_of(tool, arguments)
-            title = await title_of(tool, arguments)
-            verdict = await limit_undo(tool, arguments, preview, verdict)
-            likeness = await tool.likeness(arguments)
-        await self.keep_schema(tool)
-        if request.ttl is not None:
-            verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
-        proposal = draft(
-            tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
-        )
-        proposal = replace(proposal, agent=request.agent)
-        if tool.trying and proposal.state is State.PROPOSED and not await self.is_paused():
-            judged = JudgedCall(
-                Call("", tool.name, "{}", title),
-                proposal=proposal,
-                likeness=likeness,
-                tool_to_try=tool,
-                undo_seconds=undo_seconds,
-            )
-            tried = await self._try_call(judged)
-            proposal = tried.proposal or proposal
-        return proposal, likeness
-
     async def is_paused(self) -> bool:
         """Tell if everything is paused."""
         policy = await self.database.read(self.policies.load)
         return bool(policy.book.paused)
-
-    def _has_max_open(self, session: Session, actor: Actor) -> bool:
-        """Tell if as many proposals of a person are open as one person may have."""
-        accounts = people.load_person(session, actor).accounts
-        max_open = self.bounds.open_by_person
-        return proposals.count_waiting_of(session, accounts, max_open) >= max_open
 
     def _log_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, the rules whose conditions no longer fit its arguments."""
@@ -459,44 +371,6 @@ class Gate:
             if (number, tool.version) not in self._logged_misfits:
                 self._logged_misfits.add((number, tool.version))
                 log.warning("a rule does not fit its tool", rule=number, why=why)
-
-    async def _judge_request(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        """Return the verdict of the rules on a request. Raises CallRefused if they forbid it."""
-        connection = tool.connection
-        if tool.is_personal and request.agent is None:
-            raise CallRefused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
-        if connection and tool.is_personal and connection.server not in request.servers:
-            raise CallRefused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
-        policy, person = await self.groups.read_with_members(self.policies.load_with_person, request.actor)
-        # an agent's call counts as from the private chat of its person
-        private_chat = str(request.actor) if request.agent else ""
-        place = Place(str(request.address), request.private, private_chat)
-        with as_tool_error(tool.name):
-            facts = tool.make_facts(arguments, tool.classify(arguments), place, person, self.clock())
-            verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
-        if verdict.judgement is Judgement.REFUSE:
-            raise CallRefused(verdict.rule)
-        if verdict.risk.writes:
-            return require_owner(verdict, connection)  # the person in whose name it runs is asked
-        return verdict
-
-    async def run_if_read(
-        self, tool: Tool, arguments: Mapping[str, Any], request: Request
-    ) -> CallResult | None:
-        """Run a request that only reads, if the rules allow it without approval, and return its result.
-
-        Returns None for a call that writes or needs approval. Raises CallRefused if the rules forbid it.
-        """
-        verdict = await self._judge_request(tool, arguments, request)
-        if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
-            return None
-        context = context_of_request(request)
-        with redact_in_logs(secrets_in(arguments, tool.parameters)):
-            try:
-                output = await run_tool(tool, arguments, context)
-                return CallResult(output.text, ok=True, files=output.files)
-            except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
-                return CallResult(f"ERROR: {describe_and_log(error, tool.name)}", ok=False)
 
     async def keep_schema(self, tool: Tool) -> None:
         """Store a tool's schema before its first proposal, once for each version."""
@@ -572,36 +446,10 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 
-def _undo_seconds_of(verdict: Verdict) -> float:
+def find_undo_seconds(verdict: Verdict) -> float:
     if verdict.undo is None:
         return 0.0
     return verdict.undo.total_seconds()
-
-
-async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise KeyTaken if the proposal that an earlier request with the same key opened is for another call.
-
-    A difference that comes from an edit by people does not count.
-    """
-    if earlier.tool_name != tool.name:
-        raise KeyTaken
-    if earlier.edited_by is not None:
-        return
-    if earlier.digest == digest(tool.name, earlier.tool_version, arguments, earlier.connection):
-        return
-    if not await tool.is_same_call(earlier.arguments, arguments):
-        raise KeyTaken
-
-
-def context_of_request(request: Request) -> CallContext:
-    """Return the context of a request's tool. An agent's tools use the connections of its person."""
-    return CallContext(
-        request.into or "",
-        str(request.actor),
-        connected_as=str(request.actor) if request.agent else "",
-        depth=request.depth,
-        agent=request.agent or "",
-    )
 
 
 def _context_of(transcript: Transcript) -> CallContext:

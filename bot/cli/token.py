@@ -16,6 +16,7 @@ from sqlmodel import Session
 from bot.approvals.agent_tokens import end_work_of_tokens, make_consent_request
 from bot.approvals.agent_tools import find_servers, list_matching
 from bot.approvals.commands.operands import parse_account
+from bot.approvals.requests import RequestGate
 from bot.cli.command import command, shared_options
 from bot.cli.gate import open_gate
 from bot.cli.shared import (
@@ -120,7 +121,7 @@ async def _make_agent(
             until=until,
         )
         consent_request = make_consent_request(agent, names, find_servers(matching), get_shell_actor(), until)
-        proposal = (await gate.open(consent_request)).proposal
+        proposal = (await RequestGate(gate).open(consent_request)).proposal
     print(token)
     words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."
     asked = f"It opens nothing before they say yes: in their chat, the console, or nod approve {proposal.id}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bot.agent.openai.offers import list_omissions
+from bot.approvals.requests import RequestGate
 from bot.cli.command import command, shared_options
 from bot.cli.gate import open_gate, open_tools
 from bot.cli.shared import (
@@ -138,13 +139,13 @@ async def _call(
             text=f"{person.label} calls {tool.name} from the command line.",
         )
         # the gate runs a call that reads; for a call that writes there is no result
-        result = await gate.run_if_read(tool, await tool.check_arguments(given), request)
+        result = await RequestGate(gate).run_if_read(tool, await tool.check_arguments(given), request)
         if result is not None:
             print(escape_for_terminal(result.text))
             if not result.ok:
                 raise typer.Exit(1)
             return
-        proposal = (await gate.open(request)).proposal
+        proposal = (await RequestGate(gate).open(request)).proposal
     print(escape_for_terminal(f"{proposal.id}: {redact_line(proposal.description)}"))
     if proposal.state is State.PROPOSED:
         deciders = redact_line(proposal.deciders.in_words(person.label))

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.loop import TurnLimits
+from bot.approvals.requests import RequestGate
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
 from bot.domain.verbs import Verb
@@ -55,7 +56,7 @@ async def test_a_conversation_and_a_person_have_so_many_open_proposals(make_nod:
     [finished] = [e for e in nod.chat.streams[-1].events if isinstance(e, ToolFinished)]
     assert (started.summary, finished.ok) == ("Paint lamp desk red", False)
     with pytest.raises(TooManyCalls) as refused:
-        await nod.gate.open(Request(ANA, "paint", RED, Address("chat", "attic"), "Look."))
+        await RequestGate(nod.gate).open(Request(ANA, "paint", RED, Address("chat", "attic"), "Look."))
     assert refused.value.message == (
         "3 of your proposals wait for a decision already. Try again once some are decided."
     )

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.approvals import lifecycle
+from bot.approvals.requests import RequestGate
 from bot.approvals.run_progress import IN_TURNS
 from bot.domain import kinds
 from bot.domain.chat import Request
@@ -118,11 +119,13 @@ async def test_what_a_read_is_told_of_its_call_and_its_secrets_reach_no_log(nod:
     assert await nod.gate.read(blurt, {"code": "hunter22"}, conversation) == CallResult(failed, ok=False)
 
     look = Request(ANA, "look", {}, ROOM, "Look.")
-    assert await nod.gate.run_if_read(whose, {}, look) == CallResult("chat:ana in none", ok=True)
-    assert (await nod.gate.run_if_read(whose, {}, replace(look, into="c1"))) == CallResult(
+    assert await RequestGate(nod.gate).run_if_read(whose, {}, look) == CallResult("chat:ana in none", ok=True)
+    assert (await RequestGate(nod.gate).run_if_read(whose, {}, replace(look, into="c1"))) == CallResult(
         "chat:ana in c1", ok=True
     )
-    assert await nod.gate.run_if_read(blurt, {"code": "hunter22"}, look) == CallResult(failed, ok=False)
+    assert await RequestGate(nod.gate).run_if_read(blurt, {"code": "hunter22"}, look) == CallResult(
+        failed, ok=False
+    )
     logged = "".join(capfd.readouterr())
     assert logged.count("tool raised") == 3
     assert "hunter22" not in logged
@@ -170,18 +173,18 @@ async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: Mak
     look, paint = nod.toolset.fixed[:2]
     desk, red = {"lamp": "desk"}, {"lamp": "desk", "color": "red"}
     request = Request(ANA, "look", {}, ROOM, "Look.", private=True)
-    assert await nod.gate.run_if_read(look, desk, request) == CallResult("white", ok=True)
-    assert await nod.gate.run_if_read(look, {"lamp": "sun"}, request) == CallResult(
+    assert await RequestGate(nod.gate).run_if_read(look, desk, request) == CallResult("white", ok=True)
+    assert await RequestGate(nod.gate).run_if_read(look, {"lamp": "sun"}, request) == CallResult(
         "ERROR: There is no lamp sun.", ok=False
     )
-    assert await nod.gate.run_if_read(nod.toolset.fixed[-1], {}, request) == CallResult(
+    assert await RequestGate(nod.gate).run_if_read(nod.toolset.fixed[-1], {}, request) == CallResult(
         "ERROR: It did not answer within 0.01 s.", ok=False
     )
-    assert await nod.gate.run_if_read(paint, red, request) is None
-    assert await strict.gate.run_if_read(look, desk, request) is None
+    assert await RequestGate(nod.gate).run_if_read(paint, red, request) is None
+    assert await RequestGate(strict.gate).run_if_read(look, desk, request) is None
     asked_for = replace(paint, kind=kinds.REQUEST, run=None, conclude=lambda _: ToolOutput("approved"))
     with pytest.raises(CallRefused, match="no one may decide this here"):
-        await nod.gate.run_if_read(asked_for, red, request)
+        await RequestGate(nod.gate).run_if_read(asked_for, red, request)
     assert (nod.world.runs, strict.world.reads) == ([], [])
 
 

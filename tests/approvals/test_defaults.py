@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from bot.approvals.requests import RequestGate
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.digests import digest
 from bot.domain.proposal_states import State
@@ -165,12 +166,12 @@ async def test_a_grant_of_an_earlier_release_for_an_argument_that_has_a_default_
 
 async def test_a_request_that_is_sent_again_after_an_update_is_the_same_one(before: Nod) -> None:
     request = Request(ANA, "print_out", {"page": "one"}, Address("chat", "script"), "please", event_id="one")
-    opened = await before.gate.open(request)
+    opened = await RequestGate(before.gate).open(request)
     await use(before, print_out)
-    again = await before.gate.open(request)
+    again = await RequestGate(before.gate).open(request)
     assert (again.was_open_before, again.proposal.id) == (True, opened.proposal.id)
     with pytest.raises(KeyTaken):
-        await before.gate.open(replace(request, arguments={"page": "one", "copies": 2}))
+        await RequestGate(before.gate).open(replace(request, arguments={"page": "one", "copies": 2}))
 
 
 async def test_a_default_address_of_the_tools_own_is_no_output_of_the_model(office: Nod) -> None:

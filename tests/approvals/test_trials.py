@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
+from bot.approvals.requests import RequestGate
 from bot.domain.audit import AuditFilter
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Answer, Request
@@ -248,7 +249,7 @@ async def test_two_run_at_the_same_time_and_thirty_an_hour_for_one_person(make, 
 
 async def test_a_request_of_a_script_is_tried_as_well(make):
     bank = make()
-    opened = await bank.gate.open(Request(ANA, "book", {"amount": 5}, ROOM, "please"))
+    opened = await RequestGate(bank.gate).open(Request(ANA, "book", {"amount": 5}, ROOM, "please"))
     assert opened.proposal.trial.applies
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from bot.approvals.accounts import linking
 from bot.approvals.agent_tokens import make_consent_request
+from bot.approvals.requests import RequestGate
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.agents import Agent
 from bot.domain.people import SHELL, Actor
@@ -64,7 +65,7 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
     terms = AgentTerms(PERSON, ("note",), (), ("note",), until)
     token = await app.database.write(tokens.issue_token, "claude-code", OPERATOR, app.clock(), terms)
     agent = Agent("claude-code", token.split("_")[1], PERSON, ("note",), (), frozenset({"note"}))
-    opened = await app.core.gate.open(make_consent_request(agent, ["note"], [], OPERATOR, until))
+    opened = await RequestGate(app.core.gate).open(make_consent_request(agent, ["note"], [], OPERATOR, until))
     await app.dispatcher.wake(*opened.jobs)
     [card, *_] = await slack.until(lambda: slack.cards("D7"))
     assert all(words in str(card) for words in ("claude-code", "root", "note"))
