@@ -20,7 +20,8 @@ from typing import NamedTuple
 import structlog
 from sqlmodel import Session
 
-from bot.agent.loop import FollowUpJobs, Loop
+from bot.agent.loop import Loop
+from bot.agent.running_turn import FollowUpJobs
 from bot.approvals import incoming, moved_chats
 from bot.approvals.commands import Commands
 from bot.approvals.commands.subcommands import CommandParts, CommandSet

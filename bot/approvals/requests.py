@@ -30,11 +30,9 @@ from bot.domain.similarity import Likeness
 from bot.domain.verdicts import Judgement, Verdict
 from bot.errors import CallRefused, KeyTaken, TooManyCalls
 from bot.store import people, proposals
-from bot.telemetry.logs import logger, redact_in_logs
+from bot.telemetry.logs import redact_in_logs
 from bot.tools.call import CallContext
 from bot.tools.tool import Tool
-
-log = logger(__name__)
 
 _NOT_AS_PERSON = (
     "At {server} this would run as {person}, who has not allowed that for this token. They are asked to."

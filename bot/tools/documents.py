@@ -18,6 +18,7 @@ from bot.domain.attachments import (
     OLE,
     PDF,
     PICTURES,
+    TEXT,
     UNKNOWN,
     XLS,
     ZIP,
@@ -26,7 +27,6 @@ from bot.domain.attachments import (
     find_type_by_magic_bytes,
     strip_controls,
 )
-from bot.domain.conditions.schemas import TEXT
 from bot.tools.child import Child, TookTooLong
 
 MAX_TEXT_CHARS = 400_000

@@ -9,8 +9,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from bot.domain.attachments import DOCX, PDF, XLSX, FileContent, type_of
-from bot.domain.conditions.schemas import TEXT
+from bot.domain.attachments import DOCX, PDF, TEXT, XLSX, FileContent, type_of
 from bot.tools.documents import MAX_TEXT_CHARS, Documents
 from tests.kit import files
 

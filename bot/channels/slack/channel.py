@@ -54,9 +54,6 @@ from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.telemetry.logs import logger
-
-log = logger(__name__)
 
 _FILES_ORIGIN = "https://files.slack.com"
 _LOOKUP_SECONDS = 2.0  # the time for a question to Slack about people or places

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from bot.domain.attachments import DOCX, EPUB, HTML, ODP, ODS, ODT, PDF, PPTX, XLS, XLSB, XLSX, ZIP
-from bot.domain.conditions.schemas import TEXT
+from bot.domain.attachments import DOCX, EPUB, HTML, ODP, ODS, ODT, PDF, PPTX, TEXT, XLS, XLSB, XLSX, ZIP
 from bot.tools.child import serve
 from bot.tools.documents import cut_text
 from bot.tools.reading.report import Report, UnreadableError

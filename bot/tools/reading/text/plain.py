@@ -5,8 +5,7 @@
 
 import re
 
-from bot.domain.attachments import HTML, HTML_PAGE
-from bot.domain.conditions.schemas import TEXT
+from bot.domain.attachments import HTML, HTML_PAGE, TEXT
 from bot.tools.reading.pages import read_html
 from bot.tools.reading.report import Report
 from bot.tools.reading.text.decoding import decode
