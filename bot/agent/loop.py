@@ -60,7 +60,6 @@ from bot.tools.registry import AvailableTools
 
 log = logger(__name__)
 
-
 # texts for people
 _BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
 _CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"

@@ -13,38 +13,14 @@ from bot.agent.prompt import Briefing, system_prompt, write_surroundings
 from bot.agent.reasoning_filter import ReasoningFilter
 from bot.agent.running_turn import PARAGRAPH_BREAK, FollowUpJobs, RunningTurn, add_usage
 from bot.agent.summary import write_summary
-from bot.agent.transactions import (
-    post_notice_once,
-    store_notice_for_admins,
-    store_summary,
-)
+from bot.agent.transactions import post_notice_once, store_notice_for_admins, store_summary
 from bot.approvals.gate import Gate
 from bot.approvals.tool_visibility import FILES
 from bot.domain.chat import Clock
-from bot.domain.conversations import (
-    Line,
-    LineRole,
-    Transcript,
-)
-from bot.domain.events import (
-    TextDelta,
-    TextRestarted,
-    ThoughtDelta,
-    TurnDelayed,
-    TurnEvent,
-)
+from bot.domain.conversations import Line, LineRole, Transcript
+from bot.domain.events import TextDelta, TextRestarted, ThoughtDelta, TurnDelayed, TurnEvent
 from bot.domain.hooks import Hooks
-from bot.domain.model import (
-    Busy,
-    Entry,
-    Finished,
-    LeftOut,
-    Model,
-    Retracted,
-    Text,
-    Thought,
-    ToolSpec,
-)
+from bot.domain.model import Busy, Entry, Finished, LeftOut, Model, Retracted, Text, Thought, ToolSpec
 from bot.domain.prices import Prices
 from bot.domain.rule_values import Subject
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong

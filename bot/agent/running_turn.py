@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bot.domain.conversations import (
-    Turn,
-    Usage,
-)
+from bot.domain.conversations import Turn, Usage
 from bot.domain.events import Ending
 from bot.domain.jobs import Job
 from bot.domain.model import Finished

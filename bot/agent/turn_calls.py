@@ -7,23 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from bot.approvals.gate import Gate
 from bot.approvals.judged_calls import JudgedCall
-from bot.domain.conversations import (
-    Call,
-    CallResult,
-    Transcript,
-)
-from bot.domain.events import (
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnDelayed,
-    TurnEvent,
-)
-from bot.domain.model import (
-    Finished,
-    StopReason,
-    ToolCall,
-)
+from bot.domain.conversations import Call, CallResult, Transcript
+from bot.domain.events import ToolFinished, ToolProgress, ToolStarted, TurnDelayed, TurnEvent
+from bot.domain.model import Finished, StopReason, ToolCall
 from bot.domain.redaction import hide_values, redact_arguments, secrets_in
 from bot.domain.work_limits import CALLS_PER_ANSWER
 from bot.telemetry import tracing

@@ -22,12 +22,7 @@ from bot.channels.slack import blocks, doctor, posting, text
 from bot.channels.slack.card import render, render_briefly
 from bot.channels.slack.client import limit_time
 from bot.channels.slack.earlier_messages import ThreadReader
-from bot.channels.slack.errors import (
-    CONTENT_CODES,
-    code_behind,
-    is_temporary,
-    translate_errors,
-)
+from bot.channels.slack.errors import CONTENT_CODES, code_behind, is_temporary, translate_errors
 from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.people import SlackPeople

@@ -35,11 +35,7 @@ from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.call import CallContext
-from bot.tools.mcp.address import (
-    SESSION_LOST_TEXT,
-    SESSION_REFUSED_CODE,
-    SIGN_IN_REFUSED_CODE,
-)
+from bot.tools.mcp.address import SESSION_LOST_TEXT, SESSION_REFUSED_CODE, SIGN_IN_REFUSED_CODE
 from bot.tools.mcp.call_errors import (
     SessionLostError,
     SessionMayBeLostError,
@@ -47,12 +43,7 @@ from bot.tools.mcp.call_errors import (
     explain_unreadable,
     make_unavailable,
 )
-from bot.tools.mcp.catalogue import (
-    Catalogue,
-    Sleep,
-    describe_error,
-    find_first_error,
-)
+from bot.tools.mcp.catalogue import Catalogue, Sleep, describe_error, find_first_error
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.interface import AskPerson, ServerStatus, SignInStatus
 from bot.tools.mcp.line import ServerLine
