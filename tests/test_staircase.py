@@ -189,6 +189,7 @@ def test_channels_and_the_web_look_up_and_take_in_and_read_no_rows() -> None:
 MOST_FILES = 15
 LARGER = {
     "bot": "the parts themselves, and what all of them need",
+    "bot.agent": "the steps of a turn, and what each of them needs, side by side",
     "bot.domain": "one noun, one file",
     "bot.store": "one aggregate, one file",
     "bot.store.tables": "one aggregate, one file",
