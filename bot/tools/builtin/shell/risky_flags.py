@@ -82,7 +82,7 @@ _GIT_HARMFUL_WORDS = {  # harmful words after a subcommand
 class GitWords(NamedTuple):
     """The words of a git command after git's own flags."""
 
-    subcommand: list[str]  # with its arguments; empty if there is none
+    subcommand: list[str]  # with its arguments; empty without it
     is_configured: bool  # by “-c NAME=VALUE”, which can name a program to run
 
 
