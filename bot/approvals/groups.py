@@ -26,7 +26,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _TIMEOUT_SECONDS = 2.0  # the time that a platform has to answer
-_PAUSE = timedelta(seconds=5)  # the time after a failure before the same group is asked for again
+_RETRY_PAUSE = timedelta(seconds=5)  # the time after a failure before the same group is asked for again
 _GROUPS_AT_A_TIME = 10
 
 LookUp = Callable[[str, Collection[str]], Awaitable[UserGroup]]
@@ -84,22 +84,26 @@ class Groups:
         reasons: list[str] = []
         for start in range(0, len(groups), _GROUPS_AT_A_TIME):
             batch = groups[start : start + _GROUPS_AT_A_TIME]
-            reasons += await asyncio.gather(*map(self._ask, batch))
+            reasons += await asyncio.gather(*map(self._ask_or_join, batch))
         return {group: why for group, why in zip(groups, reasons, strict=True) if why}
 
-    async def _ask(self, name: str) -> str:
-        """Ask for a group, or wait for a request under way. Return why that failed, or an empty text."""
+    async def _ask_or_join(self, name: str) -> str:
+        """Ask for a group, or wait for a request under way. Return why that failed, or an empty text.
+
+        If the last request failed a moment ago, the platform is not asked again.
+        """
         fault = self._faults.get(name)
-        if fault and abs(self.clock() - fault.at) < _PAUSE:  # abs: the clock may have been set back
+        if fault and abs(self.clock() - fault.at) < _RETRY_PAUSE:  # abs: the clock may have been set back
             return fault.why
         request = self._requests.get(name)
         if request is None:
-            request = asyncio.create_task(self._ask_now(name))
+            request = asyncio.create_task(self._ask_platform(name))
             self._requests[name] = request
             request.add_done_callback(lambda _: self._requests.pop(name, None))
         return await asyncio.shield(request)
 
-    async def _ask_now(self, name: str) -> str:
+    async def _ask_platform(self, name: str) -> str:
+        """Ask for a group, and keep the answer or the fault. Return why that failed, or an empty text."""
         self._faults.pop(name, None)
         # People may press with an account of another platform that is linked with one of this platform. So
         # this platform also says which of the linked accounts are still members.
@@ -108,10 +112,7 @@ class Groups:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 group = await self.look_up(name, linked)
         except (ChannelError, TimeoutError) as error:
-            if isinstance(error, ChannelError):
-                why = error.message
-            else:
-                why = "It takes too long to answer."
+            why = error.message if isinstance(error, ChannelError) else "It takes too long to answer."
             log.warning("a group can't be asked for", group=name, why=why)
             self._faults[name] = _Fault(why, self.clock())
             return why

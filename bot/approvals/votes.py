@@ -40,7 +40,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcom
     """Apply the edit of a press, if it has one, and vote for the proposal. With enough votes it runs."""
     press = context.press
 
-    # an edit, after which a new trial may show other changes, and the rules may let other people decide
+    # the edit; after it a new trial may show other changes, and the rules may let other people decide
     if context.prepared.contents is not None:
         p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
@@ -72,8 +72,9 @@ def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcom
 
     # the further approvals that are needed, if any
     approvals = len(people.list_voters(session, p, Verb.APPROVE)) + int(counts_for_quorum)
+    p_with_vote = replace(p, votes=votes)
     missing_text = _find_missing_approval(
-        session, replace(p, votes=votes), approvals, counts_for_quorum=counts_for_quorum
+        session, p_with_vote, approvals, counts_for_quorum=counts_for_quorum
     )
     if missing_text:
         p = context.move(session, p, votes=votes, for_real=for_real)

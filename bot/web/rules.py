@@ -37,10 +37,10 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
     policy = view.policy
     misfits = await site.channel.registry.find_misfits(policy.book)
     roles = {role: policy.holders(role) for role in Role}
-    if view.whose is not None:  # not an admin
-        roles = {role: holders & view.whose.accounts for role, holders in roles.items()}
+    if view.person is not None:  # not an admin
+        roles = {role: holders & view.person.accounts for role, holders in roles.items()}
     return Rules(
-        everything=view.whose is None,
+        everything=view.person is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
         paused=policy.book.paused,

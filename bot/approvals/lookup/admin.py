@@ -75,10 +75,24 @@ class WhoIs:
 class CurrentRules:
     """The rules and grants that hold now, as far as a person may see them."""
 
-    whose: Person | None  # the person whose rules and grants these are; None for an admin, who sees all
+    person: Person | None  # the person whose rules and grants these are; None for an admin, who sees all
     policy: Policy
     rules: Sequence[tuple[RuleRecord, str]]  # each rule, and its words with people and places by name
     grants: Sequence[GrantInWords]
+
+
+class VisiblePeople(NamedTuple):
+    """The people whom someone may see, that person first."""
+
+    is_everyone: bool  # True for an admin, who sees everyone
+    people: list[KnownPerson]
+
+
+class VisibleUsage(NamedTuple):
+    """The usage that a person may see, by parts such as days."""
+
+    is_everyones: bool  # True for an admin, who sees the usage of all turns
+    rows: list[UsageRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +147,14 @@ class AdminLookup:
         """Return the rules that concern this person, and the grants they gave; for an admin everyone's."""
 
         def read_rules(session: Session) -> CurrentRules:
-            whose = self._narrow_to(session, actor)
+            person = self._narrow_to(session, actor)
             policy = self._policies.load(session)
             rules_in_words = [
                 (stored, people.put_names_in(session, stored.rule.command_text))
                 for stored in rules.list_rules(session, policy.book.zone)
-                if whose is None or _concerns(session, stored.rule, whose)
+                if person is None or _concerns(session, stored.rule, person)
             ]
-            return CurrentRules(whose, policy, rules_in_words, self._list_grants(session, whose))
+            return CurrentRules(person, policy, rules_in_words, self._list_grants(session, person))
 
         return await self._database.read(read_rules)
 
@@ -157,26 +171,27 @@ class AdminLookup:
 
         return await self._database.read(read_grants)
 
-    async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
-        """Return True and all people for an admin, else False and this person alone."""
+    async def people(self, actor: Actor) -> VisiblePeople:
+        """Return all people for an admin, else this person alone."""
 
-        def read_people(session: Session) -> tuple[bool, list[KnownPerson]]:
+        def read_people(session: Session) -> VisiblePeople:
             everyone = self._sees_all(session, actor)
-            return everyone, list_people(session, self._policies.load(session), actor, everyone=everyone)
+            known = list_people(session, self._policies.load(session), actor, everyone=everyone)
+            return VisiblePeople(everyone, known)
 
         return await self._database.read(read_people)
 
-    async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[UsageRow]]:
-        """Return True and the usage of all turns after ``since`` for an admin.
+    async def usage(self, actor: Actor, by: Parts, since: datetime) -> VisibleUsage:
+        """Return the usage of turns after ``since``: of all turns for an admin.
 
-        For others, return False and the usage of the turns in their own conversations. ``by``: the parts into
-        which the usage is divided.
+        For others it is that of the turns in their own conversations. ``by``: the parts into which the usage
+        is divided.
         """
 
-        def read_usage(session: Session) -> tuple[bool, list[UsageRow]]:
-            accounts = rights.find_visible_accounts(session, self._policies, actor)
-            sees_all = accounts is None
-            return sees_all, usage.list_usage(session, by, since, accounts)
+        def read_usage(session: Session) -> VisibleUsage:
+            accounts = rights.find_visible_accounts(session, self._policies, actor)  # None: everyone's
+            rows = usage.list_usage(session, by, since, accounts)
+            return VisibleUsage(is_everyones=accounts is None, rows=rows)
 
         return await self._database.read(read_usage)
 

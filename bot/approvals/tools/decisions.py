@@ -92,13 +92,13 @@ def _list_visible(
     actor = Actor.parse(context.requested_by)
     person = people.load_person(session, actor)
     conversation = conversations.get_conversation(session, context.conversation_id)
-    # `list_voters` returns sets of ids: of the person who pressed, and of the person they stood in for
     involvements = [
         _Involvement(
             p,
             asked=people.load_person(session, p.requester) == person,
             may_decide=rights.find_objection(session, policies, p, actor) is None,
-            voted=any(person.id in voter for voter in people.list_voters(session, p)),
+            # for each vote, the ids of the person who pressed and of the person they stood in for
+            voted=any(person.id in voter_ids for voter_ids in people.list_voters(session, p)),
         )
         for p in proposals.list_in_states(session, states, _MAX_SCANNED)
         if p.kind is not kinds.SUGGESTION  # a suggestion is about Nod's own rules
