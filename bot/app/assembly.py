@@ -42,7 +42,8 @@ from bot.tools.registry import Registry
 from bot.tools.toolset import Toolset
 from bot.web.channel import HttpChannel
 from bot.web.mcp_logins import CALLBACK_PATH
-from bot.web.server import WebServer, make_metrics_route, make_metrics_server
+from bot.web.metrics_page import make_metrics_route, make_metrics_server
+from bot.web.server import WebServer
 from bot.web.sign_in.accounts import is_allowed
 from bot.web.site import Site
 

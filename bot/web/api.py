@@ -33,7 +33,7 @@ from bot.domain.rulebook import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, describe_outage, may_open_files
-from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
+from bot.web import audit, batches, changes, chat, conversations, mcp_logins, proposals, rules, status
 from bot.web.answers import HANDLERS, HttpError
 from bot.web.bundle import bundle
 from bot.web.limits import BodyLimits, Capacity
@@ -51,7 +51,7 @@ from bot.web.site import Caller, Site, SiteDep, make_router
 
 log = logger(__name__)
 
-PARTS = (chat, proposals, batches, sessions, rules, audit, status, mcp_logins)
+PARTS = (chat, conversations, proposals, changes, batches, sessions, rules, audit, status, mcp_logins)
 _TAG_DESCRIPTIONS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",

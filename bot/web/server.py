@@ -1,4 +1,4 @@
-"""The web server, uvicorn inside Nod's own event loop, and the page of its figures (``/metrics``).
+"""The web server: uvicorn inside Nod's own event loop.
 
 `WebServer` binds the port first and serves later, so that a port that is taken is found before the rest
 starts. The limit of open files is raised, and the number of connections bounded by it.
@@ -7,38 +7,28 @@ starts. The limit of open files is raised, and the number of connections bounded
 import asyncio
 import contextlib
 import errno
-import hmac
-import logging
 import re
 import resource
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.errors import SettingsError
-from bot.web.answers import HttpError, answer_fault
-from bot.web.sign_in.tokens import Unauthenticated
+from bot.web.repeated_logs import limit_repeated_logs
 
 _ACCEPT_BACKLOG = 100  # connections that the loop may open in one step
 _MAX_HEADER_BYTES = 16 * 1024  # with the request line
 _KEEP_ALIVE_SECONDS = 75  # the silence that ends a connection; proxies end theirs first, after 60
 _MAX_OPEN_FILES = 65_536
-_REPEAT_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_NOISY_LOGGERS = ("asyncio", "uvicorn.error")
-_METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # the full address in a request line: GET http://nod.test/api/me HTTP/1.1
 _ABSOLUTE_TARGET = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
-_MAX_METRICS_CONNECTIONS = 20  # connections to a worker's `/metrics` at the same time
 
 
 def raise_file_limit() -> int:
@@ -60,26 +50,6 @@ def raise_file_limit() -> int:
 def cap_connections(wanted: int) -> int:
     """Raise the limit of open files, and return how many connections to serve: at most half of that limit."""
     return min(wanted, raise_file_limit() // 2)
-
-
-class RepeatFilter(logging.Filter):
-    """A log filter that lets repeated lines of libraries through once a minute."""
-
-    _REPEATED = ("Invalid HTTP request", "Exceeded concurrency", "Unsupported upgrade", "socket.accept()")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._logged_at: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = str(record.msg)
-        prefix = next((repeated for repeated in self._REPEATED if text.startswith(repeated)), None)
-        if prefix is None:
-            return True
-        if record.created - self._logged_at.get(prefix, 0.0) < _REPEAT_SECONDS:
-            return False
-        self._logged_at[prefix] = record.created
-        return True
 
 
 class AbsoluteTargetToPath:
@@ -137,19 +107,6 @@ async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-
-
-@contextlib.contextmanager
-def limit_repeated_logs() -> Iterator[None]:
-    """Limit repeated log lines of libraries to one a minute."""
-    repeat_filter = RepeatFilter()
-    for name in _NOISY_LOGGERS:
-        logging.getLogger(name).addFilter(repeat_filter)
-    try:
-        yield
-    finally:
-        for name in _NOISY_LOGGERS:
-            logging.getLogger(name).removeFilter(repeat_filter)
 
 
 class WebServer:
@@ -230,22 +187,3 @@ def _explain_listen_error(host: str, port: int, setting: str, error: Exception) 
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return SettingsError(f"{setting}: {problem}; stop what listens there, or choose another port")
     return SettingsError(f"NOD_HOST: {problem}; name an address of this machine")
-
-
-def make_metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
-    """Return the route ``/metrics``, which needs the token; ``figures`` are in Prometheus' text format."""
-    expected = f"Bearer {token}".encode()
-
-    async def metrics(request: Request) -> Response:
-        sent = request.headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(sent, expected):
-            raise Unauthenticated("Send the token of NOD_METRICS_TOKEN: Authorization: Bearer <token>.")
-        return Response(await figures(), media_type=_METRICS_MEDIA_TYPE)
-
-    return Route("/metrics", metrics)
-
-
-def make_metrics_server(page: Route, host: str, port: int) -> WebServer:
-    """Return a server of this page alone, for a worker, which has no other page."""
-    application = Starlette(routes=[page], exception_handlers={HttpError: answer_fault})
-    return WebServer(application, host, port, _MAX_METRICS_CONNECTIONS, setting="NOD_METRICS_PORT")

@@ -11,7 +11,8 @@ from bot.domain.chat import Address, Message
 from bot.domain.events import TextDelta
 from bot.domain.people import Actor
 from bot.web.broadcaster import Broadcaster
-from bot.web.server import RepeatFilter, raise_file_limit
+from bot.web.repeated_logs import RepeatFilter
+from bot.web.server import raise_file_limit
 from bot.web.streams import Pace
 from tests.web.conftest import Serve
 

@@ -15,7 +15,7 @@ from bot.app.assembly import build
 from bot.domain.model import Entry, Finished, Part, StopReason, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings
-from bot.web.server import make_metrics_route, make_metrics_server
+from bot.web.metrics_page import make_metrics_route, make_metrics_server
 from tests.kit.urls import Urls
 from tests.web.conftest import TOKENS, Serve, Served
 from tests.web.scripted import ScriptedModel, ask

@@ -27,13 +27,14 @@ from bot.domain.proposal_states import State
 from bot.domain.verbs import Verb
 from bot.tools.signature import describe_pydantic_error
 from bot.web.ag_ui.history import list_messages, take_newest
+from bot.web.ag_ui.interrupts import parse_interrupt_id
 from bot.web.ag_ui.request import RunBodies
 from bot.web.ag_ui.run_input import AguiInput, SentMessages, WrittenMessage
-from bot.web.ag_ui.stream import RefusedMessage, RunStream, parse_interrupt_id
+from bot.web.ag_ui.stream import RefusedMessage, RunStream
 from bot.web.answers import HttpError, TooManyRequests, require_or_404
 from bot.web.broadcaster import Broadcast, Listener
 from bot.web.channel import CHANNEL_NAME, HttpChannel, make_address_key
-from bot.web.chat import NO_CONVERSATION, find_own, list_visible_proposals
+from bot.web.conversations import NO_CONVERSATION, find_own, list_visible_proposals
 from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
@@ -53,7 +54,7 @@ _HISTORY_SHARE = 4  # the history sent to a front end may be the most bytes of a
 
 
 class _Payload(BaseModel):
-    """The payload of an answer to an interrupt, as its response schema describes it (``stream.py``)."""
+    """The payload of an answer to an interrupt, as its response schema describes it (``interrupts.py``)."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -6,9 +6,7 @@ proposal, which is a call that waits for people. `RunStream` also keeps the list
 end has. `catch_up` returns the events that bring this list into line with the stored conversation.
 ``routes.py`` calls all of it.
 
-A proposal's call carries the proposal's id, since models' own call ids are not unique. Its interrupt carries
-the id and the round, a number that grows with each edit. So an answer counts only for the content that was
-shown.
+A proposal's call carries the proposal's id, since models' own call ids are not unique.
 """
 
 import secrets
@@ -21,7 +19,6 @@ from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     CustomEvent,
-    Interrupt,
     Message,
     MessagesSnapshotEvent,
     ReasoningEndEvent,
@@ -49,7 +46,6 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from bot.domain import kinds
 from bot.domain.chat import Answer, Reply
 from bot.domain.conversations import TurnEnd
 from bot.domain.events import (
@@ -62,18 +58,14 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
-from bot.domain.verbs import Verb
 from bot.web.ag_ui.history import find_result, make_call, make_call_id, make_result_message
+from bot.web.ag_ui.interrupts import make_interrupt
 from bot.web.ag_ui.run_input import AguiInput, SentMessages, is_same_text, read_text
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
-_REASON_OF_KIND = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
-_CALL_REASON = "tool_call"
 _REFUSED_SUFFIX = ":refused"
 """Added to the id of a refused message, it gives the id of the message that says why."""
-_MAX_REASON_CHARS = 1000
-_MAX_ROUND_DIGITS = 8
 
 
 class RefusedMessage(NamedTuple):
@@ -327,7 +319,7 @@ class RunStream:
         outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
         if waiting:
             outcome = RunFinishedInterruptOutcome(
-                interrupts=[self._make_interrupt(proposal) for proposal in waiting]
+                interrupts=[make_interrupt(proposal, self._refusals.get(proposal.id)) for proposal in waiting]
             )
         elif end is not None and end.state == Ending.STOPPED:
             outcome = RunFinishedCancelledOutcome()
@@ -449,19 +441,6 @@ class RunStream:
         self._messages.append(message)
         return ToolCallResultEvent(message_id=message.id, tool_call_id=ident, content=text)
 
-    def _make_interrupt(self, proposal: ProposalView) -> Interrupt:
-        refusal = self._refusals.get(proposal.id)
-        message = " ".join(filter(None, (refusal, proposal.headline)))
-        return Interrupt(
-            id=make_interrupt_id(proposal),
-            reason=_REASON_OF_KIND.get(proposal.kind, _CALL_REASON),
-            message=message,
-            tool_call_id=proposal.id,
-            response_schema=make_response_schema(proposal),
-            # ``expires_at`` is only in here: a front end closes a thread whose interrupt has that field
-            metadata={"nod": proposal.model_dump(mode="json")},
-        )
-
 
 def _content_of(message: Message) -> str:
     return str(message.content or "")
@@ -475,39 +454,3 @@ def _list_text_ids(messages: Sequence[Message]) -> list[str]:
         if is_answer or isinstance(message, UserMessage):
             ids.append(message.id)
     return ids
-
-
-def make_interrupt_id(proposal: ProposalView) -> str:
-    """Return the id of a proposal's interrupt, ``ID-ROUND``: an edit begins a new round."""
-    return f"{proposal.id}-{proposal.round}"
-
-
-def parse_interrupt_id(interrupt_id: str) -> tuple[str, int] | None:
-    """Return the proposal's id and the round in an interrupt's id; None for an id of another form."""
-    proposal_id, _, round_ = interrupt_id.partition("-")
-    if not proposal_id.isalnum() or not round_.isdecimal() or len(round_) > _MAX_ROUND_DIGITS:
-        return None
-    return proposal_id, int(round_)
-
-
-def make_response_schema(proposal: ProposalView) -> dict[str, Any]:
-    """Return the JSON schema of the answer to a proposal's interrupt, from which front ends make a form."""
-    approved = {
-        "type": "boolean",
-        "description": "false declines; leave it out to decide later",
-    }
-    text_schema = {"type": "string", "maxLength": _MAX_REASON_CHARS}
-    reason = text_schema | {"description": "why it is declined"}
-    properties: dict[str, Any] = {"approved": approved, "reason": reason}
-    if Verb.ANSWER in proposal.verbs:
-        properties["answer"] = text_schema | {"description": "your answer"}
-        if proposal.choices:
-            properties["answer"]["examples"] = proposal.choices
-    if Verb.EDIT in proposal.verbs:
-        properties["editedArgs"] = {
-            **proposal.schema_,
-            "description": "instead of the proposed arguments; without approved, people are asked again",
-        }
-    if Verb.REVISE in proposal.verbs:
-        properties["revise"] = text_schema | {"description": "what should change instead"}
-    return {"type": "object", "properties": properties}

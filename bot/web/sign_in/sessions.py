@@ -1,8 +1,8 @@
 """Routes for signing a browser in to the console, by a one-time link or with the organisation, and out.
 
-A session is a cookie that no script can read. With the organisation, `go` sends the browser to the provider
-of ``oidc.py``, and `come_back` takes it when the provider sends it back. The sign-in in progress is a row,
-whose key is in a second cookie.
+A session is a cookie that no script can read. With the organisation, `send_to_provider` sends the browser to
+the provider of ``oidc.py``, and `return_from_provider` takes it when it comes back. The sign-in in progress
+is a row, whose key is in a second cookie.
 """
 
 import hmac
@@ -57,13 +57,13 @@ async def enter(body: SigningIn, request: Request, site: SiteDep, response: Resp
 
 
 @visit_router.get("/api/session")
-async def ways(site: SiteDep) -> SignInWays:
+async def show_sign_in_ways(site: SiteDep) -> SignInWays:
     """Return how people can sign in here: the organisation whose accounts count. Needs no token."""
     return SignInWays(organisation=site.organisation.name if site.organisation else None)
 
 
 @visit_router.get("/api/session/begin")
-async def go(request: Request, site: SiteDep, then: str = "") -> Response:
+async def send_to_provider(request: Request, site: SiteDep, then: str = "") -> Response:
     """Send a browser to the organisation's sign-in. ``then``: the page of the console to open afterwards."""
     if site.organisation is None:
         raise NotFound("This Nod has no sign-in of an organisation.")
@@ -85,7 +85,7 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
 
 
 @visit_router.post(RETURN_PATH)
-async def come_back_by_form(request: Request, site: SiteDep) -> Response:
+async def return_by_form(request: Request, site: SiteDep) -> Response:
     """Take a browser that comes back with a form, as from Apple, and send it on to the same address by GET.
 
     A form from another site brings no cookie; the second request does.
@@ -97,7 +97,7 @@ async def come_back_by_form(request: Request, site: SiteDep) -> Response:
 
 
 @visit_router.get(RETURN_PATH)
-async def come_back(
+async def return_from_provider(
     request: Request, site: SiteDep, state: str = "", code: str = "", error: str = ""
 ) -> Response:
     """Take a browser that comes back from the provider, and sign it in.
