@@ -43,7 +43,7 @@ from bot.domain.work_limits import Bounds
 from bot.features.feature import FeatureParts, SweepParts
 from bot.features.insights.suggestions import make_suggestion_toolset
 from bot.features.schedules.sweep import Schedules
-from bot.features.schedules.tools import schedule_tools
+from bot.features.schedules.tools import make_schedule_toolset
 from bot.jobs.dispatcher import EmbeddedDispatcher
 from bot.settings import Settings
 from bot.store import conversations, proposals, transcripts
@@ -152,7 +152,7 @@ class Nod:
         always = [
             decision_tools(self.database, policies),
             make_suggestion_toolset(self.database, policies, self.clock),
-            schedule_tools(self.database, policies, self.clock, self.schedules_each),
+            make_schedule_toolset(self.database, policies, self.clock, self.schedules_each),
             ask_tools(),
             *([team_tools(policies, self.limits.team)] if self.with_team else []),
         ]

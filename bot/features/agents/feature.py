@@ -13,7 +13,7 @@ from bot.approvals.agent_tokens import end_work_of_tokens
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
-from bot.features.agents import routes, status
+from bot.features.agents import routes, status, token_routes
 from bot.features.agents.sweep import TokenSweep
 from bot.features.agents.tools import make_agent_toolset
 from bot.features.feature import Feature, FeatureParts, SweepParts
@@ -41,7 +41,7 @@ def _end_agents_of(session: Session, account: Actor, now: datetime) -> tuple[Job
 
 AGENTS = Feature(
     name="agents",
-    api=(routes.router,),
+    api=(routes.router, token_routes.router),
     tags={"agents": "Programs that call tools for a person."},
     make_toolsets=_make_toolsets,
     make_sweeps=_make_sweeps,

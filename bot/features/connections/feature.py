@@ -19,6 +19,7 @@ from bot.features.connections import ending, routes, rows
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
 from bot.features.connections.prompt_section import MissingConnections
+from bot.features.connections.sign_in import page_routes
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.typed_numbers import TypedNumbers
 from bot.features.connections.sweep import CONNECTION_SWEEP_SECONDS, ConnectionSweep
@@ -93,7 +94,7 @@ async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
 
 CONNECTIONS = Feature(
     name="connections",
-    api=(routes.router, routes.pages_router),
+    api=(routes.router, page_routes.router),
     tags={"connections": "Accounts at other servers that Nod acts as: yours, and a chat's."},
     make_connections=make_connections,
     make_toolsets=_make_toolsets,

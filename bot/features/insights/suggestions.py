@@ -64,8 +64,8 @@ _NOT_APPROVED_TEXT = "Only a suggestion that someone approved sets a rule."
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Suggested(NamedTuple):
-    """A suggestion that is not opened yet: the calls of a tool in a place, all of which people approved."""
+class SuggestionDraft(NamedTuple):
+    """A suggestion that is not opened yet: people always approved the calls of a tool in a place."""
 
     tool_name: str
     place: str
@@ -151,7 +151,7 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
 
 def find_suggestions(
     session: Session, policies: Policies, available: AvailableTools, now: datetime
-) -> list[Suggested]:
+) -> list[SuggestionDraft]:
     """Return the suggestions that could be opened now, for the most frequent calls first.
 
     At most `_MAX_SUGGESTIONS_A_DAY` are returned.
@@ -164,7 +164,7 @@ def find_suggestions(
         if not group.is_always_approved or len(group.approval_seconds) < _MIN_APPROVALS:
             continue
         median_seconds = median(group.approval_seconds[:_MAX_WAITS])
-        suggested = Suggested(name, place, len(group.approval_seconds), median_seconds)
+        suggested = SuggestionDraft(name, place, len(group.approval_seconds), median_seconds)
         policy_with_rule = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
         # `Effect.SPARED`: under the rule, no one would have been asked. Another rule, of a smaller place, may
         # still ask; then the suggestion would promise too much.
@@ -193,7 +193,8 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
             continue
         group = groups.setdefault((row.tool_name, _find_place(row)), _Group())
         was_approved = row.state == State.SUCCEEDED and row.decided_at is not None
-        if not was_approved or row.edited_by or row.undone_by or row.level != Level.WRITE:
+        was_changed = row.edited_by or row.undone_by
+        if not was_approved or was_changed or row.level != Level.WRITE:
             group.is_always_approved = False
         if was_approved:
             group.approval_seconds.append((row.decided_at - row.created_at).total_seconds())
@@ -238,7 +239,7 @@ def _list_suggestions(session: Session, states: Sequence[State]) -> list[Proposa
     return proposals.list_within_reach(session, of_suggester, states, _MAX_EARLIER, only=only)
 
 
-def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
+def _was_suggested(session: Session, suggested: SuggestionDraft, now: datetime) -> bool:
     """Return whether the same suggestion is open, has ended within a month, or was declined permanently."""
     for earlier in _list_suggestions(session, list(State)):
         if earlier.arguments != suggested.arguments:
@@ -254,7 +255,7 @@ def open_suggestions(
     session: Session,
     policies: Policies,
     available: AvailableTools,
-    suggestions: Sequence[Suggested],
+    suggestions: Sequence[SuggestionDraft],
     now: datetime,
 ) -> None:
     """Open each suggestion as a proposal for the admins of its place. No chat is told.
@@ -269,7 +270,7 @@ def open_suggestions(
             _open_suggestion(session, rule_tool, suggested, now)
 
 
-def _open_suggestion(session: Session, rule_tool: Tool, suggested: Suggested, now: datetime) -> None:
+def _open_suggestion(session: Session, rule_tool: Tool, suggested: SuggestionDraft, now: datetime) -> None:
     title = suggested.make_title(people.find_known_names(session, [suggested.place]))
     request = Request(_SUGGESTER, RULE_TOOL_NAME, {}, Address(NOD, "suggestions"), title, private=True)
     conversation_id = conversations.find_current_id(session, request.address)

@@ -5,18 +5,15 @@ tells its state, and `permission_prompt` is what coding agents call before they 
 agent's token also gets the team's tools (`calls.py`, `tasks.py`).
 
 All tools use Nod's HTTP interface, so ``nod mcp`` over stdio and ``/mcp`` on the running server do the same,
-each with its caller's token. A request is the JSON object of that interface (``RequestView``). Its key
-``end`` is "waiting" until the request has ended, then says how.
+each with its caller's token (`approval_requests.py`).
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
-import anyio
 import httpx2
 from mcp import MCPError
 from mcp.server import MCPServer
@@ -28,32 +25,19 @@ from mcp.types import INTERNAL_ERROR, CallToolResult, ToolAnnotations
 from pydantic import Field
 from starlette.types import ASGIApp
 
-from bot.features.mcp import calls
+from bot.features.mcp import approval_requests, calls
 from bot.features.mcp.calls import PROGRESS_SECONDS, Connect, Json
 from bot.features.mcp.listening import TOOLS_POLL_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
-from bot.web.site import LONGEST_WAIT
 
 OWN_TOOLS = ("request_approval", "check_approval", "permission_prompt")
 """The names of this server's own tools; all other tools are the team's."""
 _GRACE_SECONDS = 30  # beyond the wait of a permission prompt: the time in which the expiry is reported
-_MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
-_WITHDRAWAL_REASON = "The agent stopped waiting"
 
 WaitSeconds = Annotated[
     int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")
 ]
 Facts = dict[str, str | int | float | bool | None]
-
-# the reasons for a coding agent why its tool may not be used, by the end of the request
-_DENIAL_TEXTS = {
-    "expired": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
-    "waiting": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
-    "undeliverable": "The question could not be shown to anyone who may decide. No one refused it.",
-    "cancelled": "The question was withdrawn before anyone decided. No one refused it.",
-    "failed": "It was approved, but Nod could not finish. No one refused it; ask again.",
-    "outcome_unknown": "It was approved, but Nod could not finish. No one refused it; ask again.",
-}
 
 
 def make_mcp_server(
@@ -95,8 +79,10 @@ def make_mcp_server(
         """
         body = {"summary": summary, "details": details, "fields": fields or {}, "ttl_seconds": ttl_seconds}
         async with connect(context.headers) as client:
-            request = await _open_request(client, "/api/approvals", body, context, wait_seconds)
-            return _describe_request(request)
+            request = await approval_requests.open_request(
+                client, "/api/approvals", body, context, wait_seconds
+            )
+            return approval_requests.describe(request)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def check_approval(
@@ -113,9 +99,9 @@ def make_mcp_server(
         async with connect(context.headers) as client:
             if calls.is_call_id(id):
                 return await _await_call(client, id, context, wait_seconds)
-            request = await _call_api(client, "GET", f"/api/approvals/{_check_id(id)}")
-            request = await _wait_for_end(client, request, context, wait_seconds)
-            return _as_result(_describe_request(request))
+            request = await approval_requests.look_up(client, id)
+            request = await approval_requests.wait_for_end(client, request, context, wait_seconds)
+            return _as_result(approval_requests.describe(request))
 
     @server.tool(annotations=harmless, structured_output=False)
     async def permission_prompt(
@@ -134,13 +120,15 @@ def make_mcp_server(
         try:
             async with connect(context.headers) as client:
                 longest_wait = prompt_wait_seconds + _GRACE_SECONDS
-                request = await _open_request(client, "/api/permissions", body, context, longest_wait)
+                request = await approval_requests.open_request(
+                    client, "/api/permissions", body, context, longest_wait
+                )
                 # still open, such as while approvals are paused: a late yes must not count
                 if request["end"] == "waiting":
-                    await _withdraw(client, request)
+                    await approval_requests.withdraw(client, request)
         except ToolError as error:
             return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})
-        return json.dumps(_make_permission_answer(request))
+        return json.dumps(approval_requests.make_permission_answer(request))
 
     return server
 
@@ -223,93 +211,3 @@ async def run_http_app(
     manager = server.session_manager
     async with manager.run():
         yield manager.handle_request
-
-
-async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **options: Any) -> Json:
-    """Return the approval request in Nod's answer. Raises ToolError with the reason, for the agent."""
-    try:
-        response = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN_SECONDS, **options)
-        content: Json = response.json()
-    except (httpx2.HTTPError, ValueError) as error:
-        why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
-        raise ToolError(f"{why} Is `nod run` up, and NOD_URL right?") from None
-    if response.status_code == httpx2.codes.UNAUTHORIZED:
-        raise ToolError("Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN.")
-    if not content.get("ok") or "proposal" not in content:
-        raise ToolError(str(content.get("error", f"Nod answered with HTTP {response.status_code}.")))
-    request: Json = content["proposal"]
-    return request
-
-
-async def _open_request(
-    client: httpx2.AsyncClient, path: str, body: Json, context: Context[Any, Any], wait: float
-) -> Json:
-    """Open a request, and return it once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
-
-    The request is withdrawn if the MCP call ends first: by its cancellation, the end of input or of the
-    connection. Each MCP call opens another request, also with the same ``tool_use_id``: agents count their
-    uses from 0 in each session, so the same ID is not the same use.
-    """
-    with anyio.CancelScope(shield=True):  # until its ID is known, the request could not be withdrawn
-        request = await _call_api(client, "POST", path, json=body)
-    try:
-        return await _wait_for_end(client, request, context, wait)
-    except (asyncio.CancelledError, ToolError):
-        with anyio.CancelScope(shield=True):
-            await _withdraw(client, request)
-        raise
-
-
-async def _withdraw(client: httpx2.AsyncClient, request: Json) -> None:
-    """Withdraw a request. If this fails, the request expires by itself."""
-    path = f"/api/proposals/{request['id']}/cancel"
-    body = {"reason": _WITHDRAWAL_REASON}
-    with suppress(httpx2.HTTPError):
-        await client.post(path, json=body, timeout=_MARGIN_SECONDS)
-
-
-async def _wait_for_end(
-    client: httpx2.AsyncClient, request: Json, context: Context[Any, Any], wait: float
-) -> Json:
-    """Return the request once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
-
-    Progress is reported every `PROGRESS_SECONDS`.
-    """
-    reports = 0
-    seconds_left = wait
-    while request["end"] == "waiting" and seconds_left > 0:
-        await context.report_progress(reports, message="Waiting for a person to decide")
-        reports += 1
-        step = min(seconds_left, PROGRESS_SECONDS)
-        request = await _call_api(client, "GET", f"/api/approvals/{request['id']}", params={"wait": step})
-        seconds_left -= step
-    return request
-
-
-def _describe_request(request: Json) -> Json:
-    """Return the facts of a request for the agent, without nulls."""
-    names = ("id", "end", "outcome", "decided_by", "edited_by", "arguments", "expires_at")
-    facts = {name: request[name] for name in names if request.get(name) is not None}
-    if request["decline_reason"]:
-        facts["reason"] = request["decline_reason"]
-    return facts
-
-
-def _make_permission_answer(request: Json) -> Json:
-    """Return the answer to a permission prompt: allow with the approved input, or deny with the reason.
-
-    The reason says if a person refused, or if no one decided.
-    """
-    if request["end"] == "approved":
-        return {"behavior": "allow", "updatedInput": request["arguments"]["input"]}
-    if request["end"] == "declined":
-        why = f" Reason: {request['decline_reason']}" if request["decline_reason"] else ""
-        return {"behavior": "deny", "message": f"{request['decided_by']} said no.{why}"}
-    return {"behavior": "deny", "message": _DENIAL_TEXTS.get(request["end"], "It was not allowed.")}
-
-
-def _check_id(ident: str) -> str:
-    """Return an id that fits into a path. Raises ToolError for any other text."""
-    if not ident.isalnum():
-        raise ToolError("There is no such request.")
-    return ident

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from sqlmodel import Session
@@ -39,11 +38,11 @@ PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
 """The pause after each failed attempt. There are as many attempts as pauses; then the event is given up."""
 # the number of failed attempts after which admins are told; the page is almost a minute late by then
-_TELL_ADMINS_AFTER = 4
+_FAULTS_BEFORE_ADMINS = 4
 _MAX_PAUSE = timedelta(hours=1)  # the longest pause, whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
 _MAX_SENT = 20  # the most events in one run of the sweep
-_GRACE_SECONDS = 5.0  # the length of a claim beyond the time of one attempt
+_GRACE_SECONDS = 5.0  # the length of a claim beyond the longest time of one attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class PagingService:
         return self.url or PAGERDUTY_URL
 
 
-class _Due(NamedTuple):
+class _DueEvent(NamedTuple):
     """An event to send."""
 
     page: PageRow
@@ -96,23 +95,22 @@ class Pager:
         due = await self._database.read(self._read_due, now)
         await asyncio.gather(*(self._send(each, now) for each in due))
 
-    def _read_due(self, session: Session, now: datetime) -> list[_Due]:
+    def _read_due(self, session: Session, now: datetime) -> list[_DueEvent]:
         """Return the due events. Their contents are made now, from the current state of the card."""
         due = []
         for page in rows.list_due(session, now, _MAX_SENT):
             proposal = proposals.get(session, page.proposal_id)
             if proposal is not None:
                 content = _describe_event(session, page, proposal, self._site_url())
-                due.append(_Due(page, content, escape_markdown(proposal.description)))
+                due.append(_DueEvent(page, content, escape_markdown(proposal.description)))
         return due
 
-    async def _send(self, due: _Due, now: datetime) -> None:
+    async def _send(self, due: _DueEvent, now: datetime) -> None:
         """Claim an event, try to send it once, and store the outcome."""
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
-        # `MAX_POST_SECONDS`: the longest attempt
-        until = now + timedelta(seconds=MAX_POST_SECONDS + _GRACE_SECONDS)
-        if not await self._database.write(rows.claim_page, page, now + pause, until):
+        claimed_until = now + timedelta(seconds=MAX_POST_SECONDS + _GRACE_SECONDS)
+        if not await self._database.write(rows.claim_page, page, now + pause, claimed_until):
             return
         claimed = rows.copy_as_claimed(page)
         answer = await self._post(due, now)
@@ -125,9 +123,9 @@ class Pager:
             asked_pause = answer.read_pause(now, _MAX_PAUSE) or timedelta()
             next_at = now + max(pause, asked_pause)
         log.warning("page not delivered", proposal=page.proposal_id, why=answer.fault, given_up=is_given_up)
-        await self._database.write(partial(self._store_fault, due, claimed, answer.fault, next_at), now)
+        await self._database.write(self._store_fault, due, claimed, answer.fault, next_at, now)
 
-    async def _post(self, due: _Due, now: datetime) -> PostAnswer:
+    async def _post(self, due: _DueEvent, now: datetime) -> PostAnswer:
         """Send an event with the routing key in its body, or without a key as a signed webhook."""
         content = due.content
         if self._service.key:
@@ -142,11 +140,11 @@ class Pager:
 
     def _store_fault(
         self,
-        due: _Due,
+        session: Session,
+        due: _DueEvent,
         claimed: PageRow,
         fault: str,
         next_at: datetime | None,
-        session: Session,
         now: datetime,
     ) -> None:
         """Store a failed attempt, and tell admins if the event is late or given up.
@@ -157,7 +155,7 @@ class Pager:
             return
         if next_at is None:
             next_step = "It is not tried again. Check NOD_PAGER_KEY and NOD_PAGER_URL."
-        elif claimed.attempts == _TELL_ADMINS_AFTER:
+        elif claimed.attempts == _FAULTS_BEFORE_ADMINS:
             next_step = "Nod tries again."
         else:
             return

@@ -12,13 +12,13 @@ from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.schedules import limits, routes, runs
 from bot.features.schedules.commands import ScheduleCommands
 from bot.features.schedules.sweep import CORRECTION_SECONDS, RUN_DUE_SECONDS, Schedules
-from bot.features.schedules.tools import schedule_tools
+from bot.features.schedules.tools import make_schedule_toolset
 from bot.jobs.scheduler import Sweep
 from bot.tools.toolset import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
-    return (schedule_tools(parts.database, parts.policies, parts.clock, parts.settings.max_schedules),)
+    return (make_schedule_toolset(parts.database, parts.policies, parts.clock, parts.settings.max_schedules),)
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:

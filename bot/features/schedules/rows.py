@@ -128,9 +128,9 @@ def list_due(
 
 
 def claim_run(
-    session: Session, schedule: Schedule, due_at: datetime | None, now: datetime, *, counts: bool = True
+    session: Session, schedule: Schedule, next_due_at: datetime | None, now: datetime, *, counts: bool = True
 ) -> bool:
-    """Claim a run of a schedule, and set the time of its next run to ``due_at``.
+    """Claim a run of a schedule, and set the time of its next run.
 
     ``ran_for`` becomes the time for which this run was due, and ``spent``, the tokens of the last run,
     becomes 0. ``counts``: False for a run that a person starts before the awaited proposal has ended: the
@@ -140,8 +140,9 @@ def claim_run(
     is_unchanged = (_TABLE.c.id == schedule.id) & _LIVE & (_TABLE.c.runs == schedule.runs)
     is_unchanged &= _TABLE.c.due_at.is_not_distinct_from(schedule.due_at)
     runs = schedule.runs + 1 if counts else schedule.runs
-    claim = update(_TABLE).where(is_unchanged).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
-    return bool(count_changed(session.execute(claim.values(runs=runs, spent=0))))
+    claim = update(_TABLE).where(is_unchanged)
+    claim = claim.values(ran_for=schedule.due_at, last_at=now, due_at=next_due_at, runs=runs, spent=0)
+    return bool(count_changed(session.execute(claim)))
 
 
 def correct_due_times(session: Session, now: datetime) -> int:

@@ -52,7 +52,9 @@ ShortText = Annotated[str, Field(max_length=100), STORABLE]
 ScheduleId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
 
 
-def schedule_tools(database: Database, policies: Policies, clock: Clock, max_schedules: int) -> FixedToolset:
+def make_schedule_toolset(
+    database: Database, policies: Policies, clock: Clock, max_schedules: int
+) -> FixedToolset:
     """Return the tools for schedules; none if ``max_schedules``, the limit for one person, is 0."""
     if max_schedules < 1:
         return FixedToolset(GROUP, ())
@@ -195,14 +197,13 @@ def _load_proposal(session: Session, context: CallContext) -> Proposal | None:
     return proposals.get(session, context.idempotency_key.removeprefix("nod-"))
 
 
-def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
+def _settle_moments(arguments: dict[str, Any], team_zone: tzinfo, now: datetime) -> dict[str, Any]:
     """Return the arguments of `schedule_task` with each moment as a date and time in a named time zone.
 
     For example, ``{"task": "…", "at": "tomorrow 16:00"}`` gives ``{"task": "…", "at": "2026-12-01 16:00",
-    "time_zone": "Europe/Berlin"}``. ``zone``: the team's time zone, for a call without one. Raises
-    BadArguments.
+    "time_zone": "Europe/Berlin"}``. ``team_zone``: for a call without a time zone. Raises BadArguments.
     """
-    given = {name: value for name, value in given.items() if value != ""}
+    given = {name: value for name, value in arguments.items() if value != ""}
     given["task"] = one_line(given["task"])
     if "after_proposal" in given:
         superfluous = [name for name in ("at", "every", "until") if name in given]
@@ -211,22 +212,22 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         return {name: given[name] for name in ("task", "after_proposal")}
     if "at" not in given:
         raise BadArguments({"at": "Say when, such as tomorrow 16:00."})
-    field = "time_zone"  # the argument that is read next, which an error is about
+    current_field = "time_zone"  # the argument that is read next, which an error is about
     try:
-        zone = find_zone(given.get("time_zone", str(zone)))
-        field = "at"
+        zone = find_zone(given.get("time_zone", str(team_zone)))
+        current_field = "at"
         start = _round_up_to_minute(parse_moment(given["at"], now.astimezone(zone)))
         if start.astimezone(UTC) > now.astimezone(UTC) + MAX_INTERVAL:
             raise ValueError(f"that is too far ahead; the first run is at most {MAX_INTERVAL.days} days away")
-        field = "every"
+        current_field = "every"
         every = read_repetition(given.get("every", ""), start)
-        field = "until"
+        current_field = "until"
         until = None
         if "until" in given:
             until = parse_moment(given["until"], now.astimezone(zone))
     except ValueError as error:
         words = str(error)
-        raise BadArguments({field: f"{words[:1].upper()}{words[1:]}."}) from None
+        raise BadArguments({current_field: f"{words[:1].upper()}{words[1:]}."}) from None
     settled = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
     if every:
         settled["every"] = every
@@ -290,10 +291,14 @@ def _make_schedule(
     if follows:
         return schedule
     times = _read_times(moments)
-    schedule = replace(
-        schedule, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until
+    return replace(
+        schedule,
+        start=times.start,
+        repeats=times.every,
+        zone=str(times.zone),
+        until=times.until,
+        due_at=times.find_next(now),
     )
-    return replace(schedule, due_at=times.find_next(now))
 
 
 def _may_delete(session: Session, policies: Policies, schedule: Schedule, proposal: Proposal) -> bool:

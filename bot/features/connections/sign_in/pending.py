@@ -22,7 +22,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, delete, func, update
 from sqlmodel import Session, col, select
@@ -54,6 +54,15 @@ class SignInStep(StrEnum):
     AWAY = "away"  # its link is used up; the browser is at the server's sign-in
     BACK = "back"  # the browser came back; its code is being exchanged
     ACCOUNT = "account"  # the account is known; the person is asked if it is theirs
+
+
+class Refusal(NamedTuple):
+    """The outcome of a confirmation after which no account is connected.
+
+    It is returned, not raised, since the transaction has to be committed: a wrong number ends the sign-in.
+    """
+
+    text: str  # the reason, for the person
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,23 +203,23 @@ def store_account(session: Session, ident: str, values: dict[str, Any], now: dat
 
 def pop_by_digits(
     session: Session, accounts: Collection[str], digits: str, now: datetime
-) -> AccountSignIn | str:
+) -> AccountSignIn | Refusal:
     """Delete the sign-in with these digits, and return it for the connection to be made.
 
     ``accounts``: those of the person who sent the digits. A wrong number ends all sign-ins of this person
-    that wait for confirmation, so that no one can try several numbers. Returns the refusal in words if the
-    number is wrong, or if no sign-in waits for one.
+    that wait for confirmation, so that no one can try several numbers. Returns a refusal if the number is
+    wrong, or if no sign-in waits for one.
     """
     rows = list(session.exec(select(ConnectingRow).where(_awaits_confirmation(accounts, now))))
     if not rows:
-        return NO_SIGN_IN_WAITS_TEXT
+        return Refusal(NO_SIGN_IN_WAITS_TEXT)
     matching = [row for row in rows if _has_digits(session, row, digits)]
     if not matching:
         for row in rows:
             _end_row(session, row, now)
-        return WRONG_DIGITS_TEXT
+        return Refusal(WRONG_DIGITS_TEXT)
     # another message with the same digits may have deleted the row since it was read
-    return _delete_row(session, matching[0]) or NO_SIGN_IN_WAITS_TEXT
+    return _delete_row(session, matching[0]) or Refusal(NO_SIGN_IN_WAITS_TEXT)
 
 
 def pop_by_browser(

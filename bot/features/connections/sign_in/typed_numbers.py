@@ -13,6 +13,7 @@ from bot.domain.chat import Message
 from bot.domain.hooks import MessageAnswer
 from bot.features.connections import ending
 from bot.features.connections.sign_in.connecting import ConnectFlow
+from bot.features.connections.sign_in.pending import Refusal
 from bot.store import state
 from bot.store.notices import CHANNELS_WITHOUT_CHATS
 
@@ -42,7 +43,7 @@ class TypedNumbers:
             return None
         state.forget_states(session, _ROOM, now - _REMEMBERED_FOR)
         state.store_state(session, _ROOM, key, {}, now)
-        done = self._flow.confirm_in_transaction(session, message.actor, "".join(text.split()))
-        if isinstance(done, str):  # the refusal
-            return MessageAnswer(done)
-        return MessageAnswer(ending.describe_connected(done.connection), done.jobs)
+        connected = self._flow.confirm_in_transaction(session, message.actor, "".join(text.split()))
+        if isinstance(connected, Refusal):
+            return MessageAnswer(connected.text)
+        return MessageAnswer(ending.describe_connected(connected.connection), connected.jobs)
