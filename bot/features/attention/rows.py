@@ -43,6 +43,13 @@ class ReleasedCards(NamedTuple):
     """The address of a shared chat that has some of the cards; empty without one."""
 
 
+class HeldCounts(NamedTuple):
+    """The number of cards that are held back, and of the late ones among them."""
+
+    held: int
+    late: int
+
+
 def count_reached(session: Session, accounts: Collection[str], now: datetime) -> int:
     """Return how many cards reached a person's accounts in the last hour."""
     is_recent = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.reached_at > now - HOUR)
@@ -156,12 +163,12 @@ def has_unrecorded(session: Session) -> bool:
     return session.connection().execute(unrecorded).first() is not None
 
 
-def count_held(session: Session, late_before: datetime) -> tuple[int, int]:
-    """Return how many cards are held back from someone, and how many of them were due before a time."""
+def count_held(session: Session, late_before: datetime) -> HeldCounts:
+    """Count the cards that are held back from someone. Those due before ``late_before`` are late."""
     count = select(func.count(_HELD.c.proposal_id.distinct())).where(_HELD.c.released_at.is_(None))
     held = session.connection().execute(count).scalar_one()
     late = session.connection().execute(count.where(_HELD.c.until < late_before)).scalar_one()
-    return held, late
+    return HeldCounts(held, late)
 
 
 def purge_old_rows(session: Session, now: datetime) -> None:

@@ -30,9 +30,9 @@ async def examine_attention(parts: FeatureParts) -> Sequence[Finding]:
     """Return how many cards are held back now, and a warning where some of them are late; else nothing."""
     book = (await parts.database.read(parts.policies.load)).book
     rules = len(book.list_about(Subject.ATTENTION))
-    held, late = await parts.database.read(rows.count_held, parts.clock() - _LATE)
-    if late:
-        return (warn(_NAME, f"cards held past their time: {late}. Is Nod running? Start it: nod run"),)
+    counts = await parts.database.read(rows.count_held, parts.clock() - _LATE)
+    if counts.late:
+        return (warn(_NAME, f"cards held past their time: {counts.late}. Is Nod running? Start it: nod run"),)
     if not rules:
         return ()
-    return (ok(_NAME, f"rules: {rules}, cards held back now: {held}"),)
+    return (ok(_NAME, f"rules: {rules}, cards held back now: {counts.held}"),)

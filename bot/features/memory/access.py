@@ -167,14 +167,14 @@ def no_such_fact_text(ident: int) -> str:
 
 
 def forget_person(
-    session: Session, policies: Policies, actor: Actor, whose: Actor, now: datetime
+    session: Session, policies: Policies, actor: Actor, subject_account: Actor, now: datetime
 ) -> int | None:
-    """Delete the facts about the person ``whose``, and return their number.
+    """Delete the facts about the person with ``subject_account``, and return their number.
 
     Return None unless this person, or an admin of all of Nod, asks for it (``actor``).
     """
     person = people.load_person(session, actor)
-    subject = people.load_person(session, whose)
+    subject = people.load_person(session, subject_account)
     if person != subject and not rights.is_global_admin(session, policies, actor):
         return None
     return rows.remove_about_person(session, subject.accounts, Author.press(Act.FORGET, actor, person), now)

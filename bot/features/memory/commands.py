@@ -71,13 +71,13 @@ class MemoryCommands:
         )
 
     async def _forget_person(self, command: Command, account_or_all: str) -> str | CommandReply:
-        whose = command.actor if account_or_all.lower() == "all" else parse_account(account_or_all)
+        subject = command.actor if account_or_all.lower() == "all" else parse_account(account_or_all)
         count = await self._database.write(
-            access.forget_person, self._policies, command.actor, whose, self._clock()
+            access.forget_person, self._policies, command.actor, subject, self._clock()
         )
         if count is None:
             return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
-        name = "you" if whose == command.actor else str(whose)
+        name = "you" if subject == command.actor else str(subject)
         return f"Forgotten: {count} of what was for {name} alone."
 
     async def _edit(self, command: Command, number_text: str, words: str) -> str | CommandReply:
@@ -95,12 +95,12 @@ class MemoryCommands:
         if not facts:
             return _NO_FACTS_TEXT
         lines: list[str] = []
-        whose = ""  # the name in the newest heading
+        last_subject = ""  # the name in the newest heading
         for fact in facts:
-            if fact.whose != whose:
-                whose = fact.whose
+            if fact.whose != last_subject:
+                last_subject = fact.whose
                 remark = ", seen by no one else" if fact.about is About.PERSON else ""
-                lines.append(f"**For {whose}**{remark}")
+                lines.append(f"**For {fact.whose}**{remark}")
             lines.append(self._format_fact(fact))
         lines += ["", "`/nod memory forget NUMBER` forgets one."]
         return shorten("\n".join(lines), _MAX_LIST_CHARS)

@@ -8,7 +8,7 @@ value that its run returned as ``kept``. ``told`` is the text about the run, for
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 from sqlmodel import Session
@@ -110,10 +110,11 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     def check_remember(session: Session, context: CallContext, given: Arguments) -> None:
-        _check_subject(session, context, About(given["about"]))
+        _check_subject(_load_origin(session, context), About(given["about"]))
 
     def check_forget(session: Session, context: CallContext, given: Arguments) -> None:
-        _find_facts(session, context, given["fact"], About(given["about"]), clock())
+        origin = _load_origin(session, context)
+        _find_facts(session, origin, given["fact"], About(given["about"]), clock())
 
     # ``check`` may refuse a call of the model before it becomes a proposal
     remember_tool = replace(remember, check=check_remember, kind=kinds.MEMORY)
@@ -138,44 +139,48 @@ async def _undo_remember(ran: Ran) -> InverseCall | str:
     return InverseCall("forget", {name: ran.arguments[name] for name in ("fact", "about")})
 
 
-def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Return the account that asks, its person, and the conversation. Raises ToolError if that is gone."""
+class _Origin(NamedTuple):
+    """The origin of a call: who asks, and where."""
+
+    asker: Actor
+    person: Person  # the person of the asker's account
+    conversation: Conversation
+
+
+def _load_origin(session: Session, context: CallContext) -> _Origin:
+    """Return the origin of a call. Raises ToolError if its conversation is gone."""
     asker = Actor.parse(context.requested_by)
     conversation = conversations.get_conversation(session, context.conversation_id)
     if conversation is None:
         raise ToolError("That conversation is gone.")
-    return asker, people.load_person(session, asker), conversation
+    return _Origin(asker, people.load_person(session, asker), conversation)
 
 
-def _check_subject(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Check what a fact is to be about, and return the account that asks and the conversation.
-
-    Raises ToolError if no fact from this conversation may be about the person, place or team (``about``).
-    """
-    asker, person, conversation = _load_asker(session, context)
-    if about is About.PLACE and conversation.private:
+def _check_subject(origin: _Origin, about: About) -> None:
+    """Raise ToolError if no fact from this origin may be about the person, place or team (``about``)."""
+    if about is About.PLACE and origin.conversation.private:
         raise ToolError("This chat is private. Remember it about the person.")
-    if about is About.TEAM and person.outside:
+    if about is About.TEAM and origin.person.outside:
         raise ToolError("Who asks is not of this team. Remember it about the person or the place.")
-    return asker, conversation
 
 
 def _remember(
     session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
 ) -> bool:
     """Store a fact. Return False if the same fact was stored before."""
-    asker, conversation = _check_subject(session, context, about)
-    fact = Fact(0, text, scope_of(about, asker, conversation.origin), asker, now, until)
+    origin = _load_origin(session, context)
+    _check_subject(origin, about)
+    scope = scope_of(about, origin.asker, origin.conversation.origin)
+    fact = Fact(0, text, scope, origin.asker, now, until)
     return access.remember(session, fact)
 
 
-def _find_facts(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
+def _find_facts(session: Session, origin: _Origin, text: str, about: About, now: datetime) -> list[Fact]:
     """Return the facts with these words that the model is told in the conversation.
 
     Raises ToolError without such a fact.
     """
-    asker, _, conversation = _load_asker(session, context)
-    visible = access.list_for_prompt(session, conversation, asker, now)
+    visible = access.list_for_prompt(session, origin.conversation, origin.asker, now)
     matching = [fact for fact in visible if fact.text == text and fact.about is about]
     if not matching:
         raise ToolError("Nothing is remembered here in these words.")
@@ -189,7 +194,8 @@ def _forget(
 
     Returns the time until which the first of them held; None if it held without an end.
     """
-    facts = _find_facts(session, context, text, about, now)
-    asker, person, _ = _load_asker(session, context)
-    rows.remove_facts(session, [fact.id for fact in facts], Author.press(Act.FORGET, asker, person), now)
+    origin = _load_origin(session, context)
+    facts = _find_facts(session, origin, text, about, now)
+    author = Author.press(Act.FORGET, origin.asker, origin.person)
+    rows.remove_facts(session, [fact.id for fact in facts], author, now)
     return facts[0].until

@@ -11,7 +11,6 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import openai
@@ -50,7 +49,7 @@ _FILE_ENDINGS = {
 _TOO_LONG_TEXT = f"it is longer than {MAX_SECONDS // 60} minutes"
 _SILENT_TEXT = "no words are heard in it"
 _NO_ANSWER_TEXT = "the model that transcribes recordings ({}) gives no answer now"
-_NOT_TEXT_TEXT = "the model that transcribes recordings ({}) answered with something else than text"
+_NO_TEXT_TEXT = "the model that transcribes recordings ({}) answered with something else than text"
 _CUT_TEXT = "… (The rest of the recording is left out.)"
 _BUDGET_TEXT = "the budget for models is used up"
 _EARLIER_TEXT = "it is a recording that was not sent to me"
@@ -97,7 +96,7 @@ class RecordingReader:
         async with self._slots:
             transcription = await self._transcribe(audio_kind, data)
         if transcription.usage is not None:
-            await self.database.write(partial(_store_cost, transcript, transcription.usage), self.clock())
+            await self.database.write(_store_cost, transcript, transcription.usage, self.clock())
         return FileContent(audio_kind, transcription.text, transcription.fault, data)
 
     def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
@@ -128,7 +127,7 @@ class RecordingReader:
         text = _read_text(answer)
         if text is None:
             log.warning("a recording was not heard", model=name, why="the answer is no transcription")
-            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._compute_usage(None, seconds))
+            return Transcription(fault=_NO_TEXT_TEXT.format(name), usage=self._compute_usage(None, seconds))
         usage = self._compute_usage(answer, seconds)
         if not text:
             return Transcription(fault=_SILENT_TEXT, usage=usage)
@@ -208,7 +207,7 @@ def _read_seconds(counts: dict[str, Any], measured: float | None) -> float:
     return measured or 0.0
 
 
-def _store_cost(transcript: Transcript, usage: Usage, session: Session, now: datetime) -> None:
+def _store_cost(session: Session, transcript: Transcript, usage: Usage, now: datetime) -> None:
     conversation_id = transcript.conversation.id
     request_line_id = transcript.request_line_id or None
     turns.add_cost(session, conversation_id, str(transcript.asker), request_line_id, usage, now)

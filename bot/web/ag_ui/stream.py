@@ -2,16 +2,15 @@
 
 A run is a piece of the agent's work in a thread, which is a conversation. `RunStream` turns what happens in
 it into events: texts, thoughts, tool calls and their results. At the end comes an interrupt for each open
-proposal, which is a call that waits for people. `RunStream` also keeps the list of messages that the front
-end has. `catch_up` returns the events that bring this list into line with the stored conversation.
-``routes.py`` calls all of it.
+proposal, which is a call that waits for people (`interrupts.py`). The messages that the front end has are
+kept as well, to bring them into line with the stored ones (`front_end_messages.py`). ``routes.py`` calls all
+of it.
 
 A proposal's call carries the proposal's id, since models' own call ids are not unique.
 """
 
 import secrets
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ag_ui.core import (
@@ -43,7 +42,6 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
     ToolMessage,
-    UserMessage,
 )
 
 from bot.domain.chat import Answer, Reply
@@ -58,14 +56,17 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
+from bot.web.ag_ui.front_end_messages import (
+    REFUSED_SUFFIX,
+    RESTART_INFIX,
+    FrontEndMessages,
+    NeededSnapshot,
+)
 from bot.web.ag_ui.history import find_result, make_call, make_call_id, make_result_message
 from bot.web.ag_ui.interrupts import make_interrupt
-from bot.web.ag_ui.run_input import AguiInput, SentMessages, is_same_text, read_text
+from bot.web.ag_ui.run_input import AguiInput, SentMessages
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
-
-_REFUSED_SUFFIX = ":refused"
-"""Added to the id of a refused message, it gives the id of the message that says why."""
 
 
 class RefusedMessage(NamedTuple):
@@ -84,16 +85,13 @@ class RunStream:
 
     def __init__(self, run: AguiInput, sent: SentMessages) -> None:
         self._run = run
-        # the front end's messages fill too much of a request, until `catch_up` has sent it a shorter list
-        self._is_heavy = sent.is_heavy
         # the key of the current answer; None if there is no answer, or it is stored, so its text is not sent
         self._answer_key: str | None = None
         self._thought_count = 0  # of the current answer
         self._restart_count = 0  # of the current answer
         self._open_text: AssistantMessage | None = None  # the text that is being written
         self._open_thought: ReasoningMessage | None = None  # the thought that is being written
-        # the front end's messages by id; of several messages with one id, the last
-        self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
+        self._messages = FrontEndMessages(sent)
         self._stored_ids: set[str] = set()  # the ids of the stored messages at the last `catch_up`
         self._awaited: set[str] = set()  # the ids of proposals whose result was not sent yet
         self._state: dict[str, Any] = {}  # the state that the front end has
@@ -111,86 +109,16 @@ class RunStream:
         return [begun, StateSnapshotEvent(snapshot=state)]
 
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
-        """Return the events that bring the front end's messages into line with the ``stored`` ones.
-
-        - The messages are in line: no events.
-        - Messages are missing or differ: a snapshot of all messages. A front end adds new messages of a
-          snapshot at its end, and does not move those that it has.
-        - The order would then be wrong: an empty snapshot comes first.
-
-        Thoughts, which only the front end has, stay behind the message that they followed.
-        """
-        if not self._is_heavy:
-            stored = self._with_files(stored)
-        by_id = {message.id: message for message in stored}
-        self._stored_ids = set(by_id)
+        """Return the events that bring the front end's messages into line with the ``stored`` ones."""
+        self._stored_ids = {message.id for message in stored}
         self._awaited -= {message.tool_call_id for message in stored if isinstance(message, ToolMessage)}
-
-        shared = [message for message in self._messages if message.id in by_id]
-        shared_texts, stored_texts = _list_text_ids(shared), _list_text_ids(stored)
-        # the texts that the front end has must be the first of the stored ones, in the same order
-        is_in_order = shared_texts == stored_texts[: len(shared_texts)]
-        can_add_at_end = is_in_order and not self._is_heavy
-        has_all = len(shared) == len(by_id)
-        if has_all and can_add_at_end and not self._has_outdated(by_id):
+        needed = self._messages.merge_stored(stored)
+        if needed is NeededSnapshot.NONE:
             return []
-        self._messages = self._merge(stored, by_id)
-        self._is_heavy = False
         events = self._close_all()
-        if not can_add_at_end:
+        if needed is NeededSnapshot.AFTER_EMPTY:
             events.append(MessagesSnapshotEvent(messages=[]))
-        return [*events, MessagesSnapshotEvent(messages=list(self._messages))]
-
-    def _has_outdated(self, by_id: Mapping[str, Message]) -> bool:
-        """Tell if the front end has an answer with another text than the stored one, or an unknown result.
-
-        Some front ends keep a person's answer to an interrupt as the call's result. ``by_id``: the stored
-        messages.
-        """
-        for message in self._messages:
-            stored = by_id.get(message.id)
-            if stored is None and isinstance(message, ToolMessage):
-                return True
-            if stored is None or not isinstance(message, AssistantMessage):
-                continue
-            if _content_of(message) != _content_of(stored):
-                return True
-        return False
-
-    def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
-        """Return the stored messages, each followed by those that only the front end has there.
-
-        Of the latter, thoughts and the like are kept, and refused messages with the messages that refuse
-        them. Other texts, calls and results are dropped. ``by_id``: the stored messages.
-        """
-        refusal_ids = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
-        refused_ids = {refusal_id.partition(_REFUSED_SUFFIX)[0] for refusal_id in refusal_ids}
-        # the kept messages by the id of the stored message before them; None for those before all stored ones
-        following: dict[str | None, list[Message]] = defaultdict(list)
-        last_id = None
-        for message in self._messages:
-            is_thought = not isinstance(message, UserMessage | AssistantMessage | ToolMessage)
-            is_of_refusal = message.id in refused_ids or _REFUSED_SUFFIX in message.id
-            if message.id in by_id:
-                last_id = message.id
-            elif is_thought or is_of_refusal:
-                following[last_id].append(message)
-        merged = list(following[None])
-        for message in stored:
-            merged += [message, *following[message.id]]
-        return merged
-
-    def _with_files(self, stored: Sequence[Message]) -> list[Message]:
-        """Return the stored messages; people's are replaced by the front end's, which have the files."""
-        from_people = {message.id: message for message in self._messages if isinstance(message, UserMessage)}
-        messages: list[Message] = []
-        for message in stored:
-            sent = from_people.get(message.id)
-            if sent is not None and is_same_text(read_text(sent), _content_of(message)):
-                messages.append(sent)
-            else:
-                messages.append(message)
-        return messages
+        return [*events, MessagesSnapshotEvent(messages=self._messages.copy())]
 
     def write_reply(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """Return the event for the core's reply to a press, which is an answer to an interrupt.
@@ -221,15 +149,15 @@ class RunStream:
         """
         events: list[BaseEvent] = []
         for refused in messages:
-            message_id = f"{refused.id or self._run.run_id}{_REFUSED_SUFFIX}"
-            earlier = [message for message in self._messages if message.id.startswith(message_id)]
-            if earlier:
-                message_id += f":{len(earlier) + 1}"
+            message_id = f"{refused.id or self._run.run_id}{REFUSED_SUFFIX}"
+            earlier_count = self._messages.count_with_prefix(message_id)
+            if earlier_count:
+                message_id += f":{earlier_count + 1}"
             events += self._write_message(message_id, refused.words)
         return events
 
     def _write_message(self, message_id: str, words: str) -> list[BaseEvent]:
-        self._messages.append(AssistantMessage(id=message_id, content=words))
+        self._messages.add(AssistantMessage(id=message_id, content=words))
         return [
             TextMessageStartEvent(message_id=message_id, role="assistant"),
             TextMessageContentEvent(message_id=message_id, delta=words),
@@ -279,7 +207,7 @@ class RunStream:
 
     def show_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the events of a proposal's call, and expect its result; none if the call was sent before."""
-        if self._has_call(proposal.id):
+        if self._messages.has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
         return self._show_call(proposal)
@@ -360,9 +288,9 @@ class RunStream:
             text = text.lstrip("\n")  # line breaks separate the answers of a turn
             if not text:
                 return events
-            message_id = f"{key}:again:{self._restart_count}" if self._restart_count else key
+            message_id = f"{key}{RESTART_INFIX}{self._restart_count}" if self._restart_count else key
             self._open_text = AssistantMessage(id=message_id, content="")
-            self._messages.append(self._open_text)
+            self._messages.add(self._open_text)
             events.append(TextMessageStartEvent(message_id=message_id, role="assistant"))
         self._open_text.content = f"{self._open_text.content}{text}"
         return [*events, TextMessageContentEvent(message_id=self._open_text.id, delta=text)]
@@ -373,7 +301,7 @@ class RunStream:
             self._thought_count += 1
             message_id = f"{key}:thought:{self._thought_count}"
             self._open_thought = ReasoningMessage(id=message_id, content="")
-            self._messages.append(self._open_thought)
+            self._messages.add(self._open_thought)
             events = [
                 ReasoningStartEvent(message_id=message_id),
                 ReasoningMessageStartEvent(message_id=message_id),
@@ -396,39 +324,24 @@ class RunStream:
             self._open_text = None
         return events
 
-    def _has_call(self, ident: str) -> bool:
-        """Tell if the front end has the call of this id."""
-        for message in self._messages:
-            for tool_call in getattr(message, "tool_calls", None) or ():
-                if tool_call.id == ident:
-                    return True
-        return False
-
     def _show_call(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the events that close all texts, and those of a proposal's call if it was not sent yet."""
-        if self._has_call(proposal.id):
+        if self._messages.has_call(proposal.id):
             return self._close_all()
         return self._add_call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
     def _withdraw_answer(self) -> list[BaseEvent]:
         """Return the events that withdraw the current answer's text: a snapshot without it."""
         events = self._close_all()
-        prefix_of_restarts = f"{self._answer_key}:again:"
-        others = [
-            message
-            for message in self._messages
-            if message.id != self._answer_key and not message.id.startswith(prefix_of_restarts)
-        ]
-        if len(others) < len(self._messages):
+        if self._answer_key is not None and self._messages.withdraw_answer(self._answer_key):
             self._restart_count += 1  # so that the restarted text gets another id
-            self._messages = others
-            events.append(MessagesSnapshotEvent(messages=list(others)))
+            events.append(MessagesSnapshotEvent(messages=self._messages.copy()))
         return events
 
     def _add_call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
         message, text = make_call(ident, name, arguments)
         events = self._close_all()
-        self._messages.append(message)
+        self._messages.add(message)
         return [
             *events,
             ToolCallStartEvent(tool_call_id=ident, tool_call_name=name),
@@ -438,19 +351,5 @@ class RunStream:
 
     def _add_result(self, ident: str, text: str) -> BaseEvent:
         message = make_result_message(ident, text)
-        self._messages.append(message)
+        self._messages.add(message)
         return ToolCallResultEvent(message_id=message.id, tool_call_id=ident, content=text)
-
-
-def _content_of(message: Message) -> str:
-    return str(message.content or "")
-
-
-def _list_text_ids(messages: Sequence[Message]) -> list[str]:
-    """Return the ids of the messages that people read as text."""
-    ids = []
-    for message in messages:
-        is_answer = isinstance(message, AssistantMessage) and message.content
-        if is_answer or isinstance(message, UserMessage):
-            ids.append(message.id)
-    return ids
