@@ -35,7 +35,7 @@ from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import missing_scopes, pending, waiting
-from bot.features.connections.sign_in.pending import AccountSignIn, Refusal, WantedConnection
+from bot.features.connections.sign_in.pending import AccountSignIn, ConfirmationRefusal, WantedConnection
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.store import people
 from bot.store.notices import CHANNELS_WITHOUT_CHATS, store_private_notice
@@ -328,7 +328,7 @@ class ConnectFlow:
     async def confirm(self, actor: Actor, digits: str) -> Connected:
         """Connect the account of the sign-in with these six digits. Raises SignInError."""
         connected = await self._database.write(self.confirm_in_transaction, actor, digits.strip())
-        if isinstance(connected, Refusal):
+        if isinstance(connected, ConfirmationRefusal):
             raise SignInError(connected.text)
         return connected
 
@@ -337,40 +337,46 @@ class ConnectFlow:
         accounts = rights.list_accounts(session, actor)
         return pending.has_unconfirmed(session, accounts, self._clock())
 
-    def confirm_in_transaction(self, session: Session, actor: Actor, digits: str) -> Connected | Refusal:
+    def confirm_in_transaction(
+        self, session: Session, actor: Actor, digits: str
+    ) -> Connected | ConfirmationRefusal:
         """Do the work of `confirm` in the caller's transaction, which is committed after a refusal, too."""
         now = self._clock()
         accounts = rights.list_accounts(session, actor)
         sign_in = pending.pop_by_digits(session, accounts, digits, now)
-        if isinstance(sign_in, Refusal):
+        if isinstance(sign_in, ConfirmationRefusal):
             return sign_in
         return self._connect(session, sign_in, now)
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
         """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""
         connected = await self._database.write(self._confirm_in_browser, actor, browser)
-        if isinstance(connected, Refusal):
+        if isinstance(connected, ConfirmationRefusal):
             raise SignInError(connected.text)
         return connected
 
-    def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | Refusal:
+    def _confirm_in_browser(
+        self, session: Session, actor: Actor, browser: str
+    ) -> Connected | ConfirmationRefusal:
         """Do the work of `confirm_in_browser` in a transaction."""
         now = self._clock()
         accounts = rights.list_accounts(session, actor)
         sign_in = pending.pop_by_browser(session, accounts, browser, now)
-        return self._connect(session, sign_in, now) if sign_in else Refusal(SIGN_IN_OVER_TEXT)
+        return self._connect(session, sign_in, now) if sign_in else ConfirmationRefusal(SIGN_IN_OVER_TEXT)
 
-    def _connect(self, session: Session, sign_in: AccountSignIn, now: datetime) -> Connected | Refusal:
+    def _connect(
+        self, session: Session, sign_in: AccountSignIn, now: datetime
+    ) -> Connected | ConfirmationRefusal:
         """Store the connection of a confirmed sign-in, unless its server or its account is refused now."""
         if self._find_server(sign_in) is None:
             pending.revoke_unused_tokens(session, sign_in, now)
-            return Refusal(LINK_OVER_TEXT)
+            return ConfirmationRefusal(LINK_OVER_TEXT)
         accounts = rights.list_accounts(session, Actor.parse(sign_in.person))
         try:
             connection = rows.add_connection(session, sign_in, accounts, now)
         except SignInError as error:
             pending.revoke_unused_tokens(session, sign_in, now)
-            return Refusal(error.message)
+            return ConfirmationRefusal(error.message)
         log.info("an account is connected", server=sign_in.server, owner=sign_in.owner)
         jobs = waiting.continue_waiting(session, sign_in.server, accounts, now)
         return Connected(connection, (CHANGED, *jobs))

@@ -56,7 +56,7 @@ class SignInStep(StrEnum):
     ACCOUNT = "account"  # the account is known; the person is asked if it is theirs
 
 
-class Refusal(NamedTuple):
+class ConfirmationRefusal(NamedTuple):
     """The outcome of a confirmation after which no account is connected.
 
     It is returned, not raised, since the transaction has to be committed: a wrong number ends the sign-in.
@@ -203,7 +203,7 @@ def store_account(session: Session, ident: str, values: dict[str, Any], now: dat
 
 def pop_by_digits(
     session: Session, accounts: Collection[str], digits: str, now: datetime
-) -> AccountSignIn | Refusal:
+) -> AccountSignIn | ConfirmationRefusal:
     """Delete the sign-in with these digits, and return it for the connection to be made.
 
     ``accounts``: those of the person who sent the digits. A wrong number ends all sign-ins of this person
@@ -212,14 +212,14 @@ def pop_by_digits(
     """
     rows = list(session.exec(select(ConnectingRow).where(_awaits_confirmation(accounts, now))))
     if not rows:
-        return Refusal(NO_SIGN_IN_WAITS_TEXT)
+        return ConfirmationRefusal(NO_SIGN_IN_WAITS_TEXT)
     matching = [row for row in rows if _has_digits(session, row, digits)]
     if not matching:
         for row in rows:
             _end_row(session, row, now)
-        return Refusal(WRONG_DIGITS_TEXT)
+        return ConfirmationRefusal(WRONG_DIGITS_TEXT)
     # another message with the same digits may have deleted the row since it was read
-    return _delete_row(session, matching[0]) or Refusal(NO_SIGN_IN_WAITS_TEXT)
+    return _delete_row(session, matching[0]) or ConfirmationRefusal(NO_SIGN_IN_WAITS_TEXT)
 
 
 def pop_by_browser(

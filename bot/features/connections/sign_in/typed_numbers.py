@@ -13,7 +13,7 @@ from bot.domain.chat import Message
 from bot.domain.hooks import MessageAnswer
 from bot.features.connections import ending
 from bot.features.connections.sign_in.connecting import ConnectFlow
-from bot.features.connections.sign_in.pending import Refusal
+from bot.features.connections.sign_in.pending import ConfirmationRefusal
 from bot.store import state
 from bot.store.notices import CHANNELS_WITHOUT_CHATS
 
@@ -44,6 +44,6 @@ class TypedNumbers:
         state.forget_states(session, _ROOM, now - _REMEMBERED_FOR)
         state.store_state(session, _ROOM, key, {}, now)
         connected = self._flow.confirm_in_transaction(session, message.actor, "".join(text.split()))
-        if isinstance(connected, Refusal):
+        if isinstance(connected, ConfirmationRefusal):
             return MessageAnswer(connected.text)
         return MessageAnswer(ending.describe_connected(connected.connection), connected.jobs)
