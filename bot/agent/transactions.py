@@ -10,6 +10,7 @@ The calls of an answer were judged by the gate before (`JudgedCall`).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -163,15 +164,21 @@ def end_if_nothing_to_answer(session: Session, turn: Turn, now: datetime) -> boo
     return True
 
 
+class FailedTurn(NamedTuple):
+    """The outcome of `fail_turn`."""
+
+    notice: str  # the text for people; empty if they were told before
+    jobs: tuple[Job, ...] = ()
+
+
 def fail_turn(
     session: Session, turn: Turn, explanation: str, now: datetime, *, is_streamed: bool, is_temporary: bool
-) -> tuple[str, tuple[Job, ...]]:
+) -> FailedTurn:
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
     ``is_temporary``: the failure may pass, so the turn is retried, for a day at most. A failed turn of a
     teammate is not retried: it ends the teammate's work, and the lead agent is told. ``is_streamed``: the
-    text is displayed by the caller, so it is stored as delivered. Returns the text for people, empty if they
-    were told before, and the jobs.
+    text is displayed by the caller, so it is stored as delivered.
     """
     transcript = turn.transcript
     teammate = transcript.teammate
@@ -191,7 +198,7 @@ def fail_turn(
     # a failure is no `Ending`: it is told by an event of its own, and stored as "failed"
     turns.end_turn(session, turn, turns.FAILED, now, error=explanation, retry_at=retry_at)
     if teammate:
-        return explanation, stops.fail_teammate(session, conversation_id, explanation, now)
+        return FailedTurn(explanation, stops.fail_teammate(session, conversation_id, explanation, now))
     # people are told when the first try fails, and when the last one does
     is_further_failure = failing_since is not None and retry_at is not None
     notice = "" if is_further_failure else explanation
@@ -199,7 +206,7 @@ def fail_turn(
         messages.add_notice(session, conversation_id, notice, last_read_id, now, delivered=is_streamed)
     if messages.has_heard_since(session, conversation_id, last_read_id):
         turns.request_turn(session, conversation_id, now)
-    return notice, ()
+    return FailedTurn(notice)
 
 
 def _find_failing_since(transcript: Transcript) -> datetime | None:

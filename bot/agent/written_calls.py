@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from bot.agent.openai.answers.arguments import make_object_without_repeats, read_arguments
@@ -119,39 +119,44 @@ class WrittenCall:
     as_written: str  # the part of the text that a quotation of the call would repeat
 
 
+class SplitAnswer(NamedTuple):
+    """The text of an answer, divided into prose and calls."""
+
+    prose: str  # the full text if there are no calls
+    calls: tuple[ToolCall, ...] = ()
+
+
 def has_call_marks(text: str) -> bool:
     """Tell if a text has marks that only a model's own template produces."""
     return len(text) <= _MAX_CHARS and _TOKEN_PATTERN.search(_CODE_PATTERN.sub("", text)) is not None
 
 
-def read_written_calls(
-    text: str, specs: Sequence[ToolSpec], history: Sequence[Entry]
-) -> tuple[str, tuple[ToolCall, ...]]:
-    """Split an answer's text into prose and calls. If any call is in doubt, return the text and no calls.
+def read_written_calls(text: str, specs: Sequence[ToolSpec], history: Sequence[Entry]) -> SplitAnswer:
+    """Split an answer's text into prose and calls. If any call is in doubt, all of it is prose.
 
     ``specs``: the offered tools. ``history``: the conversation before the answer, to recognise quotations. A
     quotation is returned as a call that is refused.
     """
     offered = {spec.name: spec.parameters for spec in specs}
     if len(text) > _MAX_CHARS or not offered:
-        return text, ()
+        return SplitAnswer(text)
     calls = sorted(_find_calls(text, offered), key=lambda call: call.start)
     if not calls or len(calls) > _MAX_CALLS or any(call.name not in offered for call in calls):
-        return text, ()
+        return SplitAnswer(text)
     outside = ""  # the text outside the calls
     end = 0  # the end of the last call
     for call in calls:
         if call.start < end:  # two calls overlap
-            return text, ()
+            return SplitAnswer(text)
         outside += text[end : call.start]
         end = call.end
     outside += text[end:]
     if _OPENING_PATTERN.search(_CODE_PATTERN.sub("", outside)):
-        return text, ()
+        return SplitAnswer(text)
     prose = _MARK_PATTERN.sub("", outside).strip()
     texts = [entry.text for entry in history if isinstance(entry, UserText | ToolResult)]
     earlier_text = _remove_spaces("\n".join(texts))
-    return prose, tuple(_make_call(call, earlier_text) for call in calls)
+    return SplitAnswer(prose, tuple(_make_call(call, earlier_text) for call in calls))
 
 
 def _make_call(call: WrittenCall, earlier_text: str) -> ToolCall:
@@ -176,10 +181,10 @@ def _find_calls(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator
         yield from _read_objects(stripped, 0, offered, must_be_full_text=True)
         return
     code_spans = [match.span() for match in _CODE_PATTERN.finditer(text)]
-    for pattern, field in _TAG_PATTERNS:
+    for pattern, field_pattern in _TAG_PATTERNS:
         for match in pattern.finditer(text):
             if not _is_within(match.start(), code_spans):
-                yield from _read_tags(match, field, offered)
+                yield from _read_tags(match, field_pattern, offered)
     for match in _NAMED_PATTERN.finditer(text):
         if not _is_within(match.start(), code_spans):
             yield from _read_named(text, match, offered)
@@ -193,11 +198,11 @@ def _is_within(position: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _read_tags(
-    match: re.Match[str], field: re.Pattern[str], offered: Mapping[str, Mapping[str, Any]]
+    match: re.Match[str], field_pattern: re.Pattern[str], offered: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[WrittenCall]:
     """Yield the call that is written in tags; nothing if its fields can't be read."""
     name = find_offered_name(match[1], offered.keys())
-    arguments = _read_fields(match[2], field, offered.get(name, {}))
+    arguments = _read_fields(match[2], field_pattern, offered.get(name, {}))
     if arguments is not None:
         yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
 
@@ -227,8 +232,9 @@ def _read_objects(
 ) -> Iterator[WrittenCall]:
     """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call.
 
-    ``position``: of the first object. ``start``: the position of the mark before it, where the first call
-    begins. ``must_be_full_text``: there is one object or list, and no other text.
+    ``position``: of the first object. ``start``: where the first call begins, at the mark before its object.
+    Each later call begins at the end of the one before. ``must_be_full_text``: there is one object or list,
+    and no other text.
     """
     calls: list[WrittenCall] = []
     while True:
@@ -245,7 +251,7 @@ def _read_objects(
             calls.append(
                 WrittenCall(start, end, find_offered_name(name, offered.keys()), arguments, as_written)
             )
-            start = end  # further calls of a list are given empty spans, so that calls don't overlap
+            start = end  # a further call of the same list gets an empty span, so that calls don't overlap
         separator = _SEPARATOR_PATTERN.match(text, end)
         if must_be_full_text or separator is None:
             break
@@ -256,7 +262,7 @@ def _read_objects(
 
 
 def _read_object(item: Any) -> tuple[str, str] | None:
-    """Return the name and the arguments of a call in one of the usual shapes; None for anything else.
+    """Return the tool's name and the arguments of a call in one of the usual shapes; None for anything else.
 
     For example ``{"function": {"name": "x", "arguments": {}}}``, or the inner object alone.
     """
@@ -272,20 +278,20 @@ def _read_object(item: Any) -> tuple[str, str] | None:
     return name, json.dumps(fields[0], ensure_ascii=False)
 
 
-def _read_fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str | None:
+def _read_fields(body: str, field_pattern: re.Pattern[str], schema: Mapping[str, Any]) -> str | None:
     """Return the arguments in the body of a tag as JSON; None if it has other text, or a field twice.
 
-    ``field``: the pattern of a field. ``schema``: the schema of the tool's arguments.
+    ``schema``: the schema of the tool's arguments.
     """
     if body.strip().startswith("{"):
         is_one_object = _find_object_end(body.strip(), 0) == len(body.strip())
         return body if is_one_object else None
-    if field.sub("", body).strip():
+    if field_pattern.sub("", body).strip():
         return None
     properties = schema.get("properties")
     schemas = properties if isinstance(properties, Mapping) else {}
     arguments: dict[str, Any] = {}
-    for match in field.finditer(body):
+    for match in field_pattern.finditer(body):
         name = match["name"].strip()
         if name in arguments:
             return None

@@ -48,24 +48,24 @@ class OwnTools:
 
     async def start(self) -> None:
         """Raise SettingsError if a toolset fails, or if a tool's name is taken or not for models."""
-        _, faults = await self._list(None)
+        _, faults = await self._load(None)
         if faults:
             raise SettingsError("; ".join(faults))
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
         """Return the tools whose names are free, and can be called by models; log the others."""
-        tools, faults = await self._list(context)
+        tools, faults = await self._load(context)
         for fault in faults:
             log.error("custom tool skipped", why=fault)
         return tools
 
-    async def _list(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
-        """Return the tools that may be offered, and the faults of the others."""
+    async def _load(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
+        """Return the tools that may be offered, and the faults of the others. Store `found_names`."""
         tools: dict[str, Tool] = {}
         owners: dict[str, str] = {}
         faults = []
         for source in self.sources:
-            source_tools, toolset_faults = await _tools_of(source, context)
+            source_tools, toolset_faults = await _load_from(source, context)
             faults += toolset_faults
             for tool in source_tools:
                 owner = "Nod itself" if tool.name in self._reserved_names else owners.get(tool.name)
@@ -88,7 +88,7 @@ def _find_name_fault(name: str, owner: str | None) -> str:
     return ""
 
 
-async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[Tool], list[str]]:
+async def _load_from(source: Source, context: CallContext | None) -> tuple[list[Tool], list[str]]:
     """Return the tools of a source, and the faults of toolsets that failed."""
     tools: list[Tool] = []
     faults = []

@@ -42,10 +42,10 @@ async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     except SignInError as error:
         raise NotFound(error.message) from None
     try:
-        ident, url = await site.logins.begin(name, str(actor))
+        begun = await site.logins.begin(name, str(actor))
     except SignInError as error:
         raise HttpError(409, error.message) from None
-    return LoginBegun(id=ident, url=url)
+    return LoginBegun(id=begun.id, url=begun.page)
 
 
 @router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")

@@ -150,13 +150,13 @@ def _gone(arguments: Mapping[str, Any], key: str) -> ToolOutput:
 
 
 async def _undone(arguments: Mapping[str, Any], key: str) -> ToolOutput | None:
-    settle = _commands().undoing().settle
+    settle = _commands().make_undo_tool().settle
     found = await settle({"changes": arguments["changes"]}, key) if settle else None
     return found and _gone(arguments, key)
 
 
 async def _as_it_is(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
-    preview = _commands().undoing().preview
+    preview = _commands().make_undo_tool().preview
     return await preview({"changes": arguments["changes"]}) if preview else ()
 
 
@@ -170,7 +170,7 @@ async def _unmark_tried(text: str, changes: list[dict[str, Any]], context: CallC
     """
     if BEFORE in text:  # in the middle, more or less
         threading.Timer(random.uniform(0, 0.02), _die_once, [context.idempotency_key]).start()
-    await _commands().undoing().run({"changes": changes}, context)
+    await _commands().make_undo_tool().run({"changes": changes}, context)
     return _gone({"text": text, "changes": changes}, context.idempotency_key)
 
 

@@ -67,21 +67,21 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
     others = [entry for entry in transcript if not isinstance(entry, SystemText)]
     arranged: list[Arranged] = []
     for entry in _with_short_ids(_with_results(others, one_by_one=one_by_one)):
-        before = arranged[-1] if arranged else None
+        previous = arranged[-1] if arranged else None
         match entry:
             case UserText():
                 message = _fill_empty_text(entry)
-                if isinstance(before, UserTexts):
-                    arranged[-1] = UserTexts((*before.messages, message))
+                if isinstance(previous, UserTexts):
+                    arranged[-1] = UserTexts((*previous.messages, message))
                     continue
-                if isinstance(before, ToolResult):
+                if isinstance(previous, ToolResult):
                     arranged.append(AssistantText(_BRIDGE_TEXT))
                 arranged.append(UserTexts((message,)))
             case AssistantText(text, calls):
-                if before is None:
+                if previous is None:
                     arranged.append(UserTexts((UserText(_BEGINNING_LEFT_OUT_TEXT),)))
-                if isinstance(before, AssistantText):  # ``before`` has no calls: results would stand between
-                    joined = "\n\n".join(filter(str.strip, (before.text, text)))
+                if isinstance(previous, AssistantText):  # it has no calls, whose results would be between
+                    joined = "\n\n".join(filter(str.strip, (previous.text, text)))
                     arranged[-1] = AssistantText(joined, calls)
                 elif calls or text.strip():
                     arranged.append(entry)
@@ -114,7 +114,7 @@ def without_extra(call: ToolCall) -> ToolCall:
     return call
 
 
-def short_id(ident: str, repeat: int = 0) -> str:
+def make_short_id(ident: str, repeat: int = 0) -> str:
     """Return nine letters and digits for a call's id, always the same for the same id.
 
     ``repeat``: how many earlier calls had this id, so that a repeated id becomes another id.
@@ -172,7 +172,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
             case AssistantText(_, calls) if calls:
                 new_ids = []
                 for call in calls:
-                    new_ids.append(short_id(call.id, use_counts[call.id]))
+                    new_ids.append(make_short_id(call.id, use_counts[call.id]))
                     use_counts[call.id] += 1
                 awaited.extend(new_ids)
                 pairs = list(zip(calls, new_ids, strict=True))

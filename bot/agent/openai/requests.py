@@ -99,7 +99,7 @@ class RequestWriter:
         refused = [spec.name for spec in tools if self._refused_specs.get(spec.name) == spec]
         not_refused = [spec for spec in tools if spec.name not in refused]
         chosen = choose_tools(not_refused, transcript)
-        offers = ToolOffers([self._offer(spec) for spec in chosen])
+        offers = ToolOffers([self._make_offer(spec) for spec in chosen])
         self._log_cuts(offers.all)
 
         # notes on the missing tools
@@ -177,8 +177,8 @@ class RequestWriter:
             log.error("a model's server refuses a tool", model=self.settings.name, tool=spec.name, why=why)
         return LeftOut(reasons)
 
-    def _offer(self, spec: ToolSpec) -> ToolOffer:
-        """Return a tool in the form in which it is sent, made again only if the tool or its form changed."""
+    def _make_offer(self, spec: ToolSpec) -> ToolOffer:
+        """Return a tool in the form in which it is sent. It is kept until the tool or its form changes."""
         plain = self._is_plain(spec)
         offer = self._offers.get(spec.name)
         if offer is None or offer.spec != spec or offer.plain is not plain:

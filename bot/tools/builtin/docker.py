@@ -65,9 +65,9 @@ def _make_reading_tools(daemon: Daemon) -> tuple[Tool, ...]:
             lines: how many lines from the end, 200 when not given
 
         """
-        log, is_cut = await daemon.read_log(container, lines)
-        result = {"container": container, "log": decode_log(log)}
-        if is_cut:
+        end = await daemon.read_log(container, lines)
+        result = {"container": container, "log": decode_log(end.content)}
+        if end.is_cut:
             result["cut"] = "the log is longer"
         return result
 

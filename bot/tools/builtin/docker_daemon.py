@@ -7,7 +7,7 @@ Each request opens its own connection: there are few, and the daemon may have be
 import contextlib
 import struct
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 
@@ -24,6 +24,13 @@ _UNREACHABLE_ERRORS = (
     httpx2.InvalidURL,
 )
 _ID_CHARS = 12  # the beginning of an id, as Docker shows it
+
+
+class LogEnd(NamedTuple):
+    """The end of a container's log."""
+
+    content: bytes
+    is_cut: bool  # the log is longer
 
 
 class Daemon:
@@ -66,8 +73,8 @@ class Daemon:
         async with self._send_request("DELETE", f"/containers/{container}"):
             pass
 
-    async def read_log(self, container: str, lines: int) -> tuple[bytes, bool]:
-        """Return the end of the log, and True if the log is longer than that."""
+    async def read_log(self, container: str, lines: int) -> LogEnd:
+        """Return the last lines of a log, as far as they fit `_MAX_LOG_BYTES`."""
         config = (await self.inspect(container)).get("Config") or {}
         end = bytearray()
         is_cut = False
@@ -80,7 +87,7 @@ class Daemon:
                 end += part
                 is_cut = is_cut or len(end) > _MAX_LOG_BYTES
                 del end[:-_MAX_LOG_BYTES]
-        return bytes(end), is_cut
+        return LogEnd(bytes(end), is_cut)
 
     @contextlib.asynccontextmanager
     async def _send_request(
@@ -88,7 +95,7 @@ class Daemon:
     ) -> AsyncIterator[httpx2.Response]:
         """Send a request to the daemon in its own API version, and yield the response."""
         try:
-            async with self._client() as client:
+            async with self._make_client() as client:
                 async with client.stream("GET", "/version") as answer:
                     version = (await _read_json(answer))["ApiVersion"]
                 async with client.stream(method, f"/v{version}{path}", params=query) as answer:
@@ -104,7 +111,7 @@ class Daemon:
         except (TooLarge, ValueError, KeyError, TypeError, RecursionError):
             raise ToolError(f"What answers at {self.url} is not a Docker daemon, or says too much.") from None
 
-    def _client(self) -> httpx2.AsyncClient:
+    def _make_client(self) -> httpx2.AsyncClient:
         scheme, _, location = self.url.partition("://")  # the path of a socket, or a host and a port
         transport = None
         if scheme == "unix":

@@ -83,8 +83,8 @@ class ConnectedServers:
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
-    async def find(self, context: CallContext | None) -> list[ConnectedServer]:
-        """Return the sessions of the person or chat that a call is made for."""
+    async def open_sessions(self, context: CallContext | None) -> list[ConnectedServer]:
+        """Return the sessions of the person or chat that a call is made for; missing ones are started."""
         identities = {name: config.identity for name, config in self.configs.items()}
         connections = await find_connections(self._database, identities, context)
         return [self._open_session(connection) for connection in connections.values()]
@@ -149,15 +149,12 @@ class ConnectedServers:
         launch = replace(config.launch, sign_in_tokens=set())
         access = connections.access(connection)
         tokens = _RecordedTokens(access, launch.sign_in_tokens)
-        server = self._make_server(replace(config, launch=launch), tokens, self._ask_owner(connection))
+        server = self._make_server(replace(config, launch=launch), tokens, self._choose_asking(connection))
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
-    def _ask_owner(self, connection: Connection) -> AskPerson:
-        """Return the `AskPerson` of a session.
-
-        For a person's connection it asks only the owner, and in private.
-        """
+    def _choose_asking(self, connection: Connection) -> AskPerson:
+        """Return the function by which a session asks people: of a person's connection its owner alone."""
         if not connection.is_personal:
             return self._ask
 

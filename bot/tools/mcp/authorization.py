@@ -34,7 +34,13 @@ from bot.errors import SignInError
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
-from bot.tools.mcp.signin import Discovered, MemoryStorage, make_client_metadata, make_context, sign_in_client
+from bot.tools.mcp.signin import (
+    Discovered,
+    MemoryStorage,
+    make_client_metadata,
+    make_context,
+    make_sign_in_client,
+)
 from bot.tools.response_bounds import TooLarge
 
 log = logger(__name__)
@@ -166,7 +172,7 @@ async def exchange_code(
         if found.resource is not None:
             form["resource"] = context.get_resource_url()
         form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-        async with asyncio.timeout(_STEP_SECONDS), sign_in_client(url) as http:
+        async with asyncio.timeout(_STEP_SECONDS), make_sign_in_client(url) as http:
             response = await http.post(_find_token_endpoint(url, found), data=form, headers=headers)
         server_words.append(words_of(read_answer(response)))
         response = fit_response(response, None)
@@ -194,7 +200,7 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
         form = {"token": token, "token_type_hint": hint, "client_id": client.client_id or ""}
         try:
             form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-            async with asyncio.timeout(_STEP_SECONDS), sign_in_client(url) as http:
+            async with asyncio.timeout(_STEP_SECONDS), make_sign_in_client(url) as http:
                 endpoint = str(found.server.revocation_endpoint)
                 status = (await http.post(endpoint, data=form, headers=headers)).status_code
             if status >= httpx2.codes.BAD_REQUEST and status not in _FINAL_STATUSES:
@@ -226,7 +232,9 @@ async def _reach_page(
         try:
             async with (
                 asyncio.timeout(_STEP_SECONDS),
-                sign_in_client(launch.url, auth=SignInFlowAuth(flow, challenge, server_words.append)) as http,
+                make_sign_in_client(
+                    launch.url, auth=SignInFlowAuth(flow, challenge, server_words.append)
+                ) as http,
             ):
                 await http.post(
                     launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.chat import Clock
 from bot.errors import BadArguments, SignInError
@@ -63,6 +63,13 @@ def make_no_server_error(name: str) -> SignInError:
     return SignInError(f"There is no MCP server {name}. See: nod doctor")
 
 
+class BegunSignIn(NamedTuple):
+    """A sign-in that waits for the person."""
+
+    id: str
+    page: str  # the address that the person is to open
+
+
 class SignIns:
     """The interface of sign-ins at MCP servers.
 
@@ -81,8 +88,8 @@ class SignIns:
         """Raise SignInError if there is no server of that name, or if people don't sign in there."""
         raise make_no_server_error(name)
 
-    async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
-        """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError.
+    async def begin(self, name: str, by: str) -> BegunSignIn:  # noqa: ARG002
+        """Begin a sign-in at a server. Raises SignInError.
 
         ``by``: the account of the person.
         """

@@ -46,12 +46,19 @@ from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.interface import (
     SIGN_IN_OVER_TEXT,
     UNKNOWN_SIGN_IN_TEXT,
+    BegunSignIn,
     ServerStatus,
     SignIns,
     make_no_server_error,
 )
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Discovered, MemoryStorage, SignInTokens, make_client_metadata, sign_in_client
+from bot.tools.mcp.signin import (
+    Discovered,
+    MemoryStorage,
+    SignInTokens,
+    make_client_metadata,
+    make_sign_in_client,
+)
 from bot.tools.response_bounds import TooLarge
 
 log = logger(__name__)
@@ -93,7 +100,7 @@ class _SignInRun:
     def is_active(self) -> bool:
         return not (self.task.done() or self.task.cancelling())
 
-    async def outcome(self) -> str:
+    async def wait_for_outcome(self) -> str:
         """Wait for the end of the sign-in, and return its outcome in words. Raises SignInError."""
         await asyncio.wait({self.task})
         if self.task.cancelled():
@@ -138,8 +145,8 @@ class SharedSignIns(SignIns):
                 raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
         raise make_no_server_error(name)
 
-    async def begin(self, name: str, by: str) -> tuple[str, str]:
-        """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
+    async def begin(self, name: str, by: str) -> BegunSignIn:
+        """Begin a sign-in, and wait for its page; of too many the oldest ends. Raises SignInError."""
         loop = asyncio.get_running_loop()
         sign_in_id = secrets.token_urlsafe(12)
         server, tokens = self._find_server(name)
@@ -157,14 +164,14 @@ class SharedSignIns(SignIns):
         run.task.add_done_callback(_retrieve_error)
         await asyncio.wait({run.task, run.page}, return_when=asyncio.FIRST_COMPLETED)
         if not run.page.done():
-            await run.outcome()  # raises: a run that ends before its page has failed
-        return sign_in_id, run.page.result()
+            await run.wait_for_outcome()  # raises: a run that ends before its page has failed
+        return BegunSignIn(sign_in_id, run.page.result())
 
     async def wait_for_end(self, ident: str) -> str:
         """Wait for the end of a sign-in, and return its outcome in words. Raises SignInError."""
         run = self._runs.get(ident)
         if run is not None:
-            return await run.outcome()
+            return await run.wait_for_outcome()
         return await self._wait_for_remote(hash_text(ident), UNKNOWN_SIGN_IN_TEXT)
 
     async def take_return(self, parameters: Mapping[str, str]) -> str:
@@ -178,7 +185,7 @@ class SharedSignIns(SignIns):
             if not run.is_active or run.answer.done():
                 raise SignInError(SIGN_IN_OVER_TEXT)
             _set_answer(run, parameters)
-            return await run.outcome()
+            return await run.wait_for_outcome()
         # the sign-in may run in another process, which reads the parameters from its row
         return_parameters = {
             key: parameters[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in parameters
@@ -270,7 +277,7 @@ class SharedSignIns(SignIns):
         back = self.get_return_address()
         configured_scopes = " ".join(client.scopes)
         # if the server has asked for more scopes since the last sign-in, ask for them and all granted ones
-        more_scopes = await run.tokens.scopes() if run.tokens.wanted_scopes else ""
+        more_scopes = await run.tokens.find_scopes() if run.tokens.wanted_scopes else ""
         metadata = make_client_metadata(back)
         # where the SDK's flow puts the tokens and the client
         storage = MemoryStorage(find_configured_client(client, back))
@@ -295,7 +302,7 @@ class SharedSignIns(SignIns):
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
         # starts the flow even if the server lets anyone send `INITIALIZE_REQUEST`
         auth = SignInFlowAuth(flow, run.tokens.challenge, run.note_words)
-        async with sign_in_client(launch.url, auth=auth) as http:
+        async with make_sign_in_client(launch.url, auth=auth) as http:
             # The flow runs inside this request. At its end the SDK repeats the request with the new token.
             async with http.stream(
                 "POST", launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS

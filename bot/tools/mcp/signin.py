@@ -52,9 +52,7 @@ _MAX_SCOPES_CHARS = 1000  # the scopes that the server asked for last
 _REFRESH_LEASE = timedelta(seconds=60)  # the time in which no other process refreshes the same sign-in
 _REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that two never run at the same time
 _POLL_SECONDS = 0.5  # between two reads of the row while another process refreshes its tokens
-_REFUSED_FOR_GOOD_STATUSES = frozenset(
-    {400, 401, 403}
-)  # a refresh is refused for good; 400 and 401 by RFC 6749, 5.2
+_REFUSED_FOR_GOOD_STATUSES = frozenset({400, 401, 403})  # of a refresh; 400 and 401 by RFC 6749, 5.2
 
 
 class Discovered(BaseModel):
@@ -154,7 +152,7 @@ class SignInTokens:
         """Remember the scopes that the server asked for, with spaces between them."""
         self.wanted_scopes = f"{self.wanted_scopes} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
-    async def scopes(self) -> str:
+    async def find_scopes(self) -> str:
         """Return the scopes of the sign-in and those that the server has asked for since, with spaces."""
         sign_in = await self.read_sign_in()
         granted = None
@@ -163,7 +161,10 @@ class SignInTokens:
         return union_scopes(granted, self.wanted_scopes) or ""
 
     async def read_sign_in(self) -> SignIn | None:
-        """Return the sign-in as it is stored right now; None if it is missing."""
+        """Return the sign-in as it is stored right now; None if it is missing.
+
+        Its tokens are hidden from now on in everything that the server says.
+        """
         if not self._database.exists:
             return None  # a read would create the database
         try:
@@ -172,7 +173,7 @@ class SignInTokens:
             return None
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
-            # `ServerConfig.scrub` hides these tokens in everything that the server says
+            # `ServerConfig.scrub` hides the texts in this set
             self.launch.sign_in_tokens.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
@@ -238,7 +239,7 @@ class SignInTokens:
         """Request new tokens. Raises _RefusedForGood or, for a temporary failure, _NoNewTokens."""
         self._trouble = ""
         try:
-            async with asyncio.timeout(_REFRESH_SECONDS), sign_in_client(self.launch.url) as client:
+            async with asyncio.timeout(_REFRESH_SECONDS), make_sign_in_client(self.launch.url) as client:
                 response = await client.send(_make_refresh_request(sign_in))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
@@ -317,7 +318,7 @@ class Bearer(httpx2.Auth):
     """
 
     def __init__(self, tokens: TokenSource | None, url: str) -> None:
-        """``tokens`` is None if the configuration has its own header: then no token is added.
+        """Take the tokens, or None if the configuration has its own header: then no token is added.
 
         A token is only sent to the origin of ``url``.
         """
@@ -387,7 +388,7 @@ class _ReplacedBody(httpx2.AsyncByteStream):
         await self._original.aclose()
 
 
-def sign_in_client(url: str, **options: Any) -> httpx2.AsyncClient:
+def make_sign_in_client(url: str, **options: Any) -> httpx2.AsyncClient:
     """Return a client for the sign-in of an MCP server at ``url``; its responses are bounded.
 
     A request to an address without TLS raises UnsafeAddress, unless that is the MCP server itself, or both
@@ -418,11 +419,11 @@ def _is_local(url: httpx2.URL) -> bool:
     return url.host in ("127.0.0.1", "::1", "localhost")
 
 
-def make_client_metadata(back: str, scope: str | None = None) -> OAuthClientMetadata:
-    """Return Nod's client metadata for a sign-in server; ``back`` is the address of return."""
-    is_local = _is_local(httpx2.URL(back))
+def make_client_metadata(return_address: str, scope: str | None = None) -> OAuthClientMetadata:
+    """Return Nod's client metadata for a sign-in server, which sends people back to ``return_address``."""
+    is_local = _is_local(httpx2.URL(return_address))
     return OAuthClientMetadata(
-        redirect_uris=[AnyUrl(back)],
+        redirect_uris=[AnyUrl(return_address)],
         client_name="Nod",
         scope=scope,
         application_type="native" if is_local else "web",

@@ -143,19 +143,19 @@ class McpToolset(Servers):
                 by_name[tool.name] = tool
 
         for server in self.servers:
-            for tool in await self._tools_of(server):
+            for tool in await self._load_tools(server):
                 add(tool, server)
         if self.connected is not None:
-            for session in await self._find_sessions(self.connected, context):
-                for tool in await self._tools_of(session.server):
+            for session in await self._open_sessions(self.connected, context):
+                for tool in await self._load_tools(session.server):
                     add(_bind(tool, session), session.server)
         return tuple(by_name.values())
 
-    async def _find_sessions(
+    async def _open_sessions(
         self, connected: ConnectedServers, context: CallContext | None
     ) -> Sequence[ConnectedServer]:
         """Return the sessions for the person or the chat of a call. New ones get a short time to come up."""
-        sessions = await connected.find(context)
+        sessions = await connected.open_sessions(context)
         # only the context of an approved call, or of an agent's call, names an owner; these may wait longer
         names_owner = context is not None and bool(context.connected_as)
         seconds = _OWNER_WAIT_SECONDS if names_owner else self._turn_wait_seconds
@@ -215,7 +215,7 @@ class McpToolset(Servers):
             )
         server.left_out[tool_name] = "another tool has this name; change the prefix"
 
-    async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
+    async def _load_tools(self, server: Server) -> tuple[Tool, ...]:
         """Return the adopted tools of a server, and the tools that read its resources and prompts.
 
         If the server's list is new, begin to adopt its tools, and wait a short time for them.

@@ -5,7 +5,7 @@ style hides it is removed before the rest is written out (`text_of_element` with
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.tools.reading.markup import (
     Roles,
@@ -34,16 +34,23 @@ _COUNTED = {  # the content that is left out and counted, by its element's name
 }
 
 
+class _UnseenStyles(NamedTuple):
+    """The names of the styles whose text people don't see."""
+
+    hiding: set[str]  # they hide text
+    faint: set[str]  # they make it hard to see
+
+
 def read_open_document(package: Package, report: Report) -> str:
     """Return the text of a document, or the slides of a presentation; then the headers."""
     root = read_content(package)
     styles = parse_xml(package.read("styles.xml") or _NO_STYLES)
-    hiding_styles, faint_styles = _find_unseen_styles(root, styles)
-    _remove_hidden(root, hiding_styles, faint_styles, report)
+    unseen = _find_unseen_styles(root, styles)
+    _remove_hidden(root, unseen, report)
     _count_left_out(root, report)
     pages = find_all(root, "page")
     if pages:
-        texts = [_read_slide(number, page, hiding_styles, report) for number, page in enumerate(pages, 1)]
+        texts = [_read_slide(number, page, unseen.hiding, report) for number, page in enumerate(pages, 1)]
     else:
         texts = [text_of_element(root, _ROLES)]
     return "\n".join([*texts, *_list_headers(styles)])
@@ -87,33 +94,31 @@ def _count_left_out(root: Any, report: Report) -> None:
             report.count_left_out("tracked deletion")
 
 
-def _find_unseen_styles(root: Any, styles: Any) -> tuple[set[str], set[str]]:
-    """Return the names of the styles that hide text, and of those that make it hard to see."""
+def _find_unseen_styles(root: Any, styles: Any) -> _UnseenStyles:
     properties_by_style = {}
     for style in find_all(styles, "style") + find_all(root, "style"):
         properties_by_style[attribute(style, "name")] = list(style)
-    hiding_styles = set()
-    faint_styles = set()
+    unseen = _UnseenStyles(set(), set())
     for name, properties in properties_by_style.items():
         if any(map(_is_hiding, properties)):
-            hiding_styles.add(name)
+            unseen.hiding.add(name)
         elif any(map(_is_faint, properties)):
-            faint_styles.add(name)
-    return hiding_styles, faint_styles
+            unseen.faint.add(name)
+    return unseen
 
 
-def _remove_hidden(root: Any, hiding_styles: set[str], faint_styles: set[str], report: Report) -> None:
+def _remove_hidden(root: Any, unseen: _UnseenStyles, report: Report) -> None:
     """Remove the text that its style hides, and report text that is hard to see."""
     for element in find_all(root, "span", "p", "h"):
         if not "".join(element.itertext()).strip():
             continue
         style_name = attribute(element, "style-name")
-        if style_name in hiding_styles:
+        if style_name in unseen.hiding:
             report.count_left_out("piece of hidden text")
             tail = element.tail
             element.clear()
             element.tail = tail
-        elif style_name in faint_styles:
+        elif style_name in unseen.faint:
             report.count_hidden("piece of white or tiny text")
     hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # `_ROLES` leaves out their text
     report.count_left_out("piece of hidden text", len(hidden_elements))

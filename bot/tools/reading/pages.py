@@ -90,6 +90,7 @@ def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None
 
 
 def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
+    """Return the page's style sheets for a screen, and report those that can't be read or followed."""
     sheets = StyleSheets(HIDING_PROPERTIES)
     missing_sheets = 0
     for element in root.iter("style", "link"):

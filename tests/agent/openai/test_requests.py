@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.agent.openai.arrangement import UserTexts, arrange, short_id
+from bot.agent.openai.arrangement import UserTexts, arrange, make_short_id
 from bot.agent.openai.model import OpenAIModel
 from bot.agent.openai.refused_parts import blames_tool, find_tools, rejects_reasoning
 from bot.domain.model import (
@@ -234,9 +234,9 @@ def test_no_line_of_what_one_person_wrote_passes_for_another():
 
 
 def test_ids_are_the_same_each_time_and_nine_letters_and_digits():
-    assert short_id("call_1") == short_id("call_1")
-    assert len({short_id(f"call_{n}") for n in range(1000)}) == 1000
-    assert all(len(short_id(str(n))) == 9 and short_id(str(n)).isalnum() for n in range(100))
+    assert make_short_id("call_1") == make_short_id("call_1")
+    assert len({make_short_id(f"call_{n}") for n in range(1000)}) == 1000
+    assert all(len(make_short_id(str(n))) == 9 and make_short_id(str(n)).isalnum() for n in range(100))
 
 
 async def test_what_a_server_sent_along_names_the_call_by_its_new_id(talk):
@@ -248,7 +248,7 @@ async def test_what_a_server_sent_along_names_the_call_by_its_new_id(talk):
         (*HELLO, AssistantText("", (ToolCall("tool_1", "look", "{}", extra),)), ToolResult("tool_1", "x")),
     )
     message = server.requests[-1]["messages"][2]
-    assert message["reasoning_details"][0]["id"] == message["tool_calls"][0]["id"] == short_id("tool_1")
+    assert message["reasoning_details"][0]["id"] == message["tool_calls"][0]["id"] == make_short_id("tool_1")
 
 
 async def test_calls_stand_one_by_one_where_a_server_knows_of_one_at_a_time(talk):

@@ -7,7 +7,7 @@ that does not stream sends one event, with the complete ``message`` in place of 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, read_cached_count, read_count
 from bot.agent.openai.answers.calls import Calls
@@ -23,6 +23,13 @@ All others are the server's own: some servers need them back in the next request
 """
 _ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+
+
+class _CallFragments(NamedTuple):
+    """The calls of a delta, or pieces of calls."""
+
+    form: str  # the field that has them: tool_calls, function_call or content
+    fragments: list[Json]
 
 
 class ChatAnswer(StreamedAnswer):
@@ -85,7 +92,7 @@ class ChatAnswer(StreamedAnswer):
             return self._take_first_choice(choice)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict) and self._second_index in (None, index):
-            _, fragments = _find_calls(delta)
+            fragments = _find_calls(delta).fragments
             if fragments:
                 self._second_index = index
                 self._second_calls.add(fragments)
@@ -188,8 +195,10 @@ class ChatAnswer(StreamedAnswer):
         return tuple(finished_calls)
 
 
-def _find_calls(delta: Json) -> tuple[str, list[Json]]:
-    """Return the form that calls have in a delta, and the calls or pieces of calls.
+def _find_calls(delta: Json) -> _CallFragments:
+    """Return the calls in a delta, or pieces of calls.
+
+    The forms that calls may have:
 
     - ``tool_calls``: a list, one call, or an object whose values are calls.
     - ``function_call``: one call, in the older field.
@@ -203,14 +212,14 @@ def _find_calls(delta: Json) -> tuple[str, list[Json]]:
     if isinstance(calls, list):
         calls = [call for call in calls if isinstance(call, dict) and call]
     if isinstance(calls, list) and calls:
-        return "tool_calls", calls
+        return _CallFragments("tool_calls", calls)
     older = delta.get("function_call")
     if isinstance(older, dict):
-        return "function_call", [{"index": 0, "function": older}]
+        return _CallFragments("function_call", [{"index": 0, "function": older}])
     parts = delta.get("content")
     if not isinstance(parts, list):
-        return "content", []
-    return "content", [part for part in parts if _is_call(part)]
+        return _CallFragments("content", [])
+    return _CallFragments("content", [part for part in parts if _is_call(part)])
 
 
 def _list_calls(given: Json) -> list[Json]:

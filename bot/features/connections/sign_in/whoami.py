@@ -21,7 +21,7 @@ from bot.features.connections.sign_in.provider_entries import Provider
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, ServerConfig, WhoAmI
 from bot.tools.mcp.dialects import is_same_issuer
-from bot.tools.mcp.signin import sign_in_client
+from bot.tools.mcp.signin import make_sign_in_client
 from bot.tools.response_bounds import bound_response
 
 log = logger(__name__)
@@ -75,7 +75,7 @@ async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccoun
     if endpoint is None:
         return FoundAccount()
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-    async with sign_in_client(url) as http:
+    async with make_sign_in_client(url) as http:
         response = await http.get(endpoint.url, headers=headers)
     response.raise_for_status()
     account = _read_account(response.json(), endpoint.field, endpoint.subject, token)
@@ -106,7 +106,7 @@ async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: s
 
 async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
     """Return the account from the issuer's userinfo (OpenID Connect Core 1.0, 5.3); empty without one."""
-    async with sign_in_client(url) as http:
+    async with make_sign_in_client(url) as http:
         metadata = (await http.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")).json()
         endpoint = metadata.get("userinfo_endpoint") if isinstance(metadata, dict) else None
         if not isinstance(endpoint, str) or not is_same_issuer(str(metadata.get("issuer")), issuer):

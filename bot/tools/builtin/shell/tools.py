@@ -148,7 +148,7 @@ def shell_tools(
 
         command_trials = CommandTrials(folder, Cage(folder, max_output), seconds)
         shell_run = replace(shell_run, trying=command_trials.trying)
-        return FixedToolset("runtime", (shell_run, command_trials.undoing()))
+        return FixedToolset("runtime", (shell_run, command_trials.make_undo_tool()))
     return FixedToolset("runtime", (shell_run,))
 
 

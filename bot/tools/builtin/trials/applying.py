@@ -40,7 +40,7 @@ from bot.tools.builtin.trials.changes import (
     FileChange,
     FileState,
     check_changes,
-    content_of,
+    read_content,
     strip_content,
 )
 from bot.tools.builtin.trials.copies import STAGING_PREFIX, Stamp, remove_folder
@@ -88,10 +88,10 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             raise ToolError(f"{failure} It was undone: nothing is changed.")
 
 
-def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
+def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool:
     """Finish an interrupted `apply`, or undo it if a change can't be made.
 
-    Return True if all changes are made, and None if that is unclear. Raises ToolError if none is made.
+    Return True if all changes are made, and False if that is unclear. Raises ToolError if none is made.
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
@@ -139,7 +139,7 @@ def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence
     return listed
 
 
-def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
+def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool:
     """Return the result of `settle_apply` if no staging folder is left.
 
     Then either all changes are made or none. A path in its new state says that all are, a path in its old
@@ -160,9 +160,7 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
         any_is_old = any_is_old or state == first_states[path]
     if any_is_old and not any_is_new:
         raise ToolError(_NOTHING_DONE_TEXT)
-    if any_is_new and not any_is_old:
-        return True
-    return None
+    return any_is_new and not any_is_old
 
 
 def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
@@ -225,7 +223,7 @@ def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
             return FileState(kind, mode, status.st_size, Stamp.of(status).mark)
         case "file":
             with open_descriptor(name, READ_FLAGS, folder) as fd:
-                return FileState.of(mode, content_of(fd))
+                return FileState.of(mode, read_content(fd))
         case _:
             return FileState(kind, mode)
 

@@ -76,14 +76,21 @@ class Cage:
     _tried_at: float = float("-inf")  # the time of the last attempt, by time.monotonic()
 
     async def find_trouble(self) -> str:
-        """Return why no cage can be made here, in words; empty if cages work."""
+        """Return why no cage can be made here, in words; empty if cages work.
+
+        The first call tries one out, which takes some seconds. After a failure the next calls try again, at
+        most once in `_RETRY_SECONDS`.
+        """
         if self._trouble and time.monotonic() - self._tried_at > _RETRY_SECONDS:
             self._trouble = await self._try_out()
             self._tried_at = time.monotonic()
         return self._trouble
 
     async def _try_out(self) -> str:
-        """Run ``true`` in a cage. Return why that failed, in words; empty if it did not."""
+        """Run ``true`` in a cage, and store bubblewrap's version in ``name``.
+
+        Return why that failed, in words; empty if it did not.
+        """
         if self.workspace == Path("/"):
             return "the workspace is the whole system"
         if shutil.which("bwrap", path=PATH) is None:

@@ -120,7 +120,7 @@ class Inapplicable(Exception):
     """The changes of a command can't be applied, for the reason in the message."""
 
 
-def content_of(fd: int) -> bytes:
+def read_content(fd: int) -> bytes:
     """Return the full content of an open file."""
     parts = []
     while part := os.read(fd, 1 << 20):
@@ -139,7 +139,7 @@ class _BoundedReader:
         if size > self.bytes_left:
             return None
         self.bytes_left -= size
-        return FileState.of(mode, content_of(fd))
+        return FileState.of(mode, read_content(fd))
 
 
 def compare_copy(workspace: Path, copy: Path, copied_paths: CopiedPaths, owner: int) -> list[FileChange]:
@@ -174,7 +174,10 @@ def compare_copy(workspace: Path, copy: Path, copied_paths: CopiedPaths, owner: 
 
 @dataclass(frozen=True, slots=True)
 class _CopyWalker:
-    """Finds the paths of a copy that a command added or touched."""
+    """Finds the paths of a copy that a command added or touched.
+
+    To read them, it gives their owner the right to read each file, and all rights to each folder of the copy.
+    """
 
     copied_paths: CopiedPaths
     owner: int  # the account that must own all of the copy
@@ -184,7 +187,7 @@ class _CopyWalker:
         """Yield every path below an open folder that is new or was touched, with its state.
 
         ``parent``: the folder's path. ``depth``: the number of folders that the folder is in. Folders are
-        compared, and applied, as if their owner had all rights, because Nod must get into them.
+        compared, and applied, with all rights for their owner, because Nod must get into them.
         """
         if depth > _MAX_DEPTH:
             raise Inapplicable(f"It made folders more than {_MAX_DEPTH} deep.")

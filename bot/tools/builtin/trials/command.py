@@ -5,8 +5,8 @@ approval applies these changes to the workspace; the command itself does not run
 
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
-(``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod uses the functions
-that `CommandTrials.trying` returns; `TrialFunctions` (``bot/tools/trial.py``) says what each of them does.
+(``applying.py``). `CommandTrials.make_undo_tool` makes the tool that undoes them. The rest of Nod uses the
+functions that `CommandTrials.trying` returns; `TrialFunctions` (``bot/tools/trial.py``) says what each does.
 """
 
 import asyncio
@@ -143,9 +143,8 @@ class CommandTrials:
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = TriedCommand(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        # read from the token: it lacks old contents that are too large, and then there is no undo
-        inverse = _find_inverse(_parse_changes(token))
-        why_no_undo = inverse if isinstance(inverse, str) else ""
+        # by the token, which lacks old contents that are too large: then there is no undo
+        why_no_undo = _find_undo_fault(_parse_changes(token))
         return TrialOutput(
             fields,
             token,
@@ -173,8 +172,8 @@ class CommandTrials:
         Raises ToolError if no change was made.
         """
         tried = TriedCommand.parse(token)
-        is_applied = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
-        if is_applied:
+        are_all_made = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
+        if are_all_made:
             return _report_applied(tried, "Nod stopped in the middle, and finished it now")
         return None
 
@@ -184,7 +183,7 @@ class CommandTrials:
             return ran.kept
         return InverseCall("shell_undo", ran.kept)
 
-    def undoing(self) -> Tool:
+    def make_undo_tool(self) -> Tool:
         """Return the tool `shell_undo`, which undoes the applied changes of a command."""
 
         def summarise(arguments: Arguments) -> str:
@@ -302,14 +301,19 @@ def _format_file_count(count: int) -> str:
     return f"{count or 'no'} {noun}"
 
 
-def _find_inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
-    """Return the arguments of `shell_undo` for these changes, or the reason why they can't be undone."""
+def _find_undo_fault(changes: Sequence[FileChange]) -> str:
+    """Return why these changes can't be undone, in words; empty if they can."""
     undo = invert_changes(changes)
     if undo is None:
         return "What was there before is more than 1 MB."
-    if undo:
-        return {"changes": [asdict(change) for change in undo]}
-    return "It changes no file."
+    if not undo:
+        return "It changes no file."
+    return ""
+
+
+def _make_undo_arguments(changes: Sequence[FileChange]) -> dict[str, Any]:
+    """Return the arguments of `shell_undo` for changes that can be undone."""
+    return {"changes": [asdict(change) for change in invert_changes(changes) or ()]}
 
 
 def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
@@ -333,5 +337,6 @@ def _report_applied(tried: TriedCommand, done: str) -> ToolOutput:
         data,
         told=f"{done} the result of its trial: {_format_file_count(len(paths))} changed",
         ended_badly=f"Ended with code {tried.exit}" if tried.exit else None,
-        kept=_find_inverse(tried.changes),
+        # `CommandTrials.undo` reads it: the reason why there is no undo, or the arguments of the undo
+        kept=_find_undo_fault(tried.changes) or _make_undo_arguments(tried.changes),
     )

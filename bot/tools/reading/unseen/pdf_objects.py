@@ -40,6 +40,13 @@ class _Background(NamedTuple):
     colour: Colour | None  # None for a picture
 
 
+class _Fill(NamedTuple):
+    """The colour that fills an object."""
+
+    colour: Colour
+    alpha: int  # its opacity, up to `_FULL_ALPHA`
+
+
 @dataclass(slots=True)
 class UnseenText:
     """A counter of pages with text that is read although people who open the file don't see it."""
@@ -94,9 +101,9 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[_Backgrou
 
     if box.right <= box.left or box.top <= box.bottom:  # spaces
         return ""
-    colour, alpha = _read_fill(text)
+    fill = _read_fill(text)
     mode = raw.FPDFTextObj_GetTextRenderMode(text.raw)
-    if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or alpha < _MIN_ALPHA:
+    if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or fill.alpha < _MIN_ALPHA:
         return "page with invisible text"
     is_off_sides = box.right <= page_box.left or box.left >= page_box.right
     if is_off_sides or box.top <= page_box.bottom or box.bottom >= page_box.top:
@@ -104,7 +111,7 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[_Backgrou
     if box.top - box.bottom < _MIN_HEIGHT_POINTS:
         return "page with tiny text"
     background = _find_background(box, backgrounds)
-    if background is not None and is_too_faint(colour, background):
+    if background is not None and is_too_faint(fill.colour, background):
         return "page with white text"
     return ""
 
@@ -128,8 +135,8 @@ def _covers(element: Any) -> bool:
     mode = ctypes.c_int()
     stroke = ctypes.c_int()
     raw.FPDFPath_GetDrawMode(element.raw, mode, stroke)
-    _, alpha = _read_fill(element)
-    return mode.value != raw.FPDF_FILLMODE_NONE and alpha == _FULL_ALPHA
+    is_opaque = _read_fill(element).alpha == _FULL_ALPHA
+    return mode.value != raw.FPDF_FILLMODE_NONE and is_opaque
 
 
 def _find_colour(element: Any) -> Colour | None:
@@ -138,17 +145,15 @@ def _find_colour(element: Any) -> Colour | None:
 
     if element.type != raw.FPDF_PAGEOBJ_PATH:
         return None
-    colour, _ = _read_fill(element)
-    return colour
+    return _read_fill(element).colour
 
 
-def _read_fill(element: Any) -> tuple[Colour, int]:
-    """Return the colour that an object is filled with, and its opacity."""
+def _read_fill(element: Any) -> _Fill:
     from pypdfium2 import raw
 
     red, green, blue, alpha = (ctypes.c_uint(number) for number in (0, 0, 0, _FULL_ALPHA))
     raw.FPDFPageObj_GetFillColor(element.raw, red, green, blue, alpha)
-    return (red.value, green.value, blue.value), alpha.value
+    return _Fill((red.value, green.value, blue.value), alpha.value)
 
 
 def _is_inside(text: _Box, background: _Box) -> bool:

@@ -139,18 +139,18 @@ def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance)
 
 
 def _is_hidden(appearance: Appearance) -> bool:
-    return (
-        appearance.is_removed
-        or appearance.is_invisible
-        or appearance.is_transparent
-        or appearance.is_indented_away
-        or appearance.font_px < _MIN_FONT_PX
-        or appearance.opacity < _MIN_OPACITY
-        or (
-            appearance.background != _UNKNOWN_BACKGROUND
-            and is_too_faint(appearance.colour, appearance.background)
-        )
+    has_known_background = appearance.background != _UNKNOWN_BACKGROUND
+    is_faint = has_known_background and is_too_faint(appearance.colour, appearance.background)
+    reasons = (
+        appearance.is_removed,
+        appearance.is_invisible,
+        appearance.is_transparent,
+        appearance.is_indented_away,
+        appearance.font_px < _MIN_FONT_PX,
+        appearance.opacity < _MIN_OPACITY,
+        is_faint,
     )
+    return any(reasons)
 
 
 def _substitute(value: str, variables: Mapping[str, str]) -> str:

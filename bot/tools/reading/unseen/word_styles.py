@@ -91,14 +91,14 @@ class TextStyles:
         if paragraph is not None:
             properties |= self._find_properties(_read_style_id(paragraph, "pPr", "pStyle"))
         properties |= self._find_properties(_read_style_id(run, "rPr", "rStyle"))
-        return _Format(properties | _list_properties(run))
+        return _Format(properties | _read_properties(run))
 
     def _find_properties(self, style_id: str) -> dict[str, Any]:
         """Return the properties that a style gives to runs, including the styles that it builds on."""
         if style_id not in self._formats:
             properties: dict[str, Any] = {}
             for style in reversed(list(self._list_bases(style_id))):
-                properties |= _list_properties(style)
+                properties |= _read_properties(style)
             self._formats[style_id] = properties
         return self._formats[style_id]
 
@@ -219,7 +219,7 @@ def _list_paragraph_properties(run: Any, name: str) -> Iterator[Any]:
             yield from find_children(properties, name)
 
 
-def _list_properties(element: Any) -> dict[str, Any]:
+def _read_properties(element: Any) -> dict[str, Any]:
     """Return the properties of a run, or of a style for runs, by name."""
     by_name = {}
     for properties in find_children(element, "rPr"):
