@@ -26,14 +26,10 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
-_PAUSE_SECONDS = 1.0  # between two tries to connect
+_RETRY_SECONDS = 1.0  # between two tries to connect
 
-LISTENING = "here"
-"""The kind of message that a process sends when it begins to listen.
-
-A process that has connected again also calls its own handler of this kind, since other processes may have
-begun to listen while it did not.
-"""
+LISTENING = "here"  # the word of earlier releases, which may run at the same time
+"""The kind of message that a process sends when it begins to listen."""
 
 MessageHandler = Callable[[Any], None]
 """A function that is called with the body of a message."""
@@ -72,10 +68,10 @@ class Wire:
         self._incomplete: dict[str, _IncompleteMessage] = {}  # by sender
         self._listening: psycopg.AsyncConnection[Any] | None = None
         self._sending: psycopg.AsyncConnection[Any] | None = None
-        self._unsent: list[str] = []  # pieces
+        self._unsent_pieces: list[str] = []
         self._has_unsent = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.has_others = True  # there may be other processes; if False, nothing is sent
+        self.has_others = True  # False: no other process is registered, so nothing is sent
         self.pieces_received = 0  # the number of pieces that have come from other processes so far
 
     def on(self, kind: str, handler: MessageHandler) -> None:
@@ -96,17 +92,17 @@ class Wire:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._unsent:
+        if self._unsent_pieces:
             await self._send_all()
         for connection in (self._listening, self._sending):
             if connection is not None:
                 await connection.close()
 
     def update_others(self, *, others: bool, pieces_before: int) -> None:
-        """Store whether there are other processes, as read from the rows.
+        """Store whether other processes were registered when the rows were read.
 
-        False is ignored if a piece of a message has come since the rows were read. ``pieces_before``: the
-        value of ``pieces_received`` before they were read.
+        ``pieces_before``: the value of ``pieces_received`` just before that. If a piece has come since, there
+        is another process by now, even if the rows had none.
         """
         if others or self.pieces_received == pieces_before:
             self.has_others = others
@@ -125,7 +121,7 @@ class Wire:
     def broadcast(self, kind: str, body: Any) -> None:
         """Send a message to all other processes soon, in the order of the calls. It may be lost."""
         if self.has_others:
-            self._unsent += self._cut(kind, body)
+            self._unsent_pieces += self._cut(kind, body)
             self._has_unsent.set()
 
     async def _send(self) -> None:
@@ -137,8 +133,8 @@ class Wire:
 
     async def _send_all(self) -> None:
         """Send the pieces that are not sent yet; where that fails, they are lost."""
-        pieces = self._unsent
-        self._unsent = []
+        pieces = self._unsent_pieces
+        self._unsent_pieces = []
         try:
             if self._sending is None or self._sending.closed:
                 self._sending = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
@@ -147,7 +143,7 @@ class Wire:
             )
         except psycopg.Error as error:
             log.info("other processes were not told", why=str(error).strip())
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     def _cut(self, kind: str, body: Any) -> list[str]:
         """Cut a message into pieces ``SENDER NUMBER REMAINING TEXT``.
@@ -179,31 +175,31 @@ class Wire:
         while True:
             try:
                 async for notification in connection.notifies():
-                    self._take(notification.payload)
+                    self._receive(notification.payload)
             except psycopg.Error as error:
                 log.warning("the connection to other processes is lost", why=str(error).strip())
             with contextlib.suppress(psycopg.Error):
                 await connection.close()
             while connection.closed:
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
                 with contextlib.suppress(psycopg.Error):
                     self._listening = connection = await self._connect()
             log.info("the connection to other processes is back")
             self.broadcast(LISTENING, None)
-            self._handlers[LISTENING](None)  # for processes that began to listen while this one did not
+            self._handlers[LISTENING](None)  # others may have begun to listen while this process did not
             self._was_signalled.set()
 
-    def _take(self, payload: str) -> None:
-        """Take a notification: a signal, or a piece of a message as `_cut` makes it."""
+    def _receive(self, payload: str) -> None:
+        """Receive a notification: a signal, or a piece of a message as `_cut` makes it."""
         if not payload:
             self._was_signalled.set()
             return
-        if payload.startswith(f"{self.process} "):
-            return  # this process sent it
         try:
             sender, number, remaining, text = payload.split(" ", 3)
         except ValueError:
             log.debug("a notification was not understood", payload=payload)
+            return
+        if sender == self.process:
             return
         self.has_others = True
         self.pieces_received += 1

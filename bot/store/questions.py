@@ -1,10 +1,10 @@
 """People's questions to the agent about open proposals (*Ask* on a card): the awaited and the given answers.
 
 A question is a note to the agent in a conversation, its *home*, so the agent answers it in a turn there. If
-it was asked in another place, the answer is posted there as well. Three rooms of ``bot/store/state.py``,
-which have values by key, hold
+it was asked in another place, the answer is posted there as well. Three rooms of ``bot/store/state.py``
+(stores of values by key) hold
 
-- the questions whose answer is awaited,
+- the questions whose answer is awaited, until their askers were told it,
 - for a day, the questions with an answer,
 - and the times at which each person asked.
 """
@@ -29,9 +29,11 @@ _ASKERS_ROOM = "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
-_ROWS = table_of(StateRow)
-_OF_HOME = _ROWS.c.key.startswith(bindparam("conversation_id", type_=String) + "/")
-SELECT_ASKED_KEYS = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED_ROOM, _OF_HOME)
+_STATE = table_of(StateRow)
+SELECT_ASKED_KEYS = select(_STATE.c.key).where(
+    _STATE.c.channel == _ASKED_ROOM,  # the column ``channel`` has the name of the room
+    _STATE.c.key.startswith(bindparam("conversation_id", type_=String) + "/"),
+)
 """The keys of a conversation's questions whose askers have not been told the answer."""
 
 
@@ -71,7 +73,7 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
 
 def mark_answer_told(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Store that the asker of a question was told the answer: it is kept for a day."""
-    store_state(session, _ASKED_ROOM, _make_key(question), None, now)
+    store_state(session, _ASKED_ROOM, _make_key(question), None, now)  # None deletes it
     key = f"{question.proposal_id}/{question.note}"
     store_state(session, _ANSWERED_ROOM, key, asdict(question), now)
 
@@ -103,7 +105,7 @@ def list_unanswered(session: Session) -> Mapping[str, str]:
 
 
 def list_homes_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Return the ids of conversations with a question from before a moment whose answer was not told yet."""
+    """Return the homes of the questions from before ``before`` whose askers were told no answer yet."""
     keys = list_unchanged_keys(session, _ASKED_ROOM, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
@@ -125,8 +127,9 @@ def _with_answer(session: Session, question: AskedQuestion) -> AskedQuestion:
 def _make_answer(session: Session, question: AskedQuestion) -> str:
     """Return the answer to a question: the agent's text, else Nod's notices, else that no answer came.
 
-    Several lines may be the answer. Of the heard lines from the question on, they follow the first one that
-    got an answer.
+    The agent may answer a later message, with the question, at once: each line names in ``after`` the last
+    heard line that it answers. For example the question is line 5, and the lines 8 and 9 are both after
+    line 7. Then the answer is the text of both. A line after line 10 answers something else.
     """
     lines = session.exec(
         select(MessageRow)
@@ -142,5 +145,5 @@ def _make_answer(session: Session, question: AskedQuestion) -> str:
     replies = [line for line in lines if line.role == LineRole.ASSISTANT] or lines
     if not replies:
         return _NO_ANSWER
-    answered_line = replies[0].after
-    return "\n\n".join(line.text for line in replies if line.after == answered_line)
+    answered_id = replies[0].after
+    return "\n\n".join(line.text for line in replies if line.after == answered_id)

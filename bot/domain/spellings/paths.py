@@ -23,7 +23,7 @@ _ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")  # "c:a.txt": relative to the curr
 _DRIVE = re.compile(r"[A-Za-z]:")
 _HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # "~ana", "$HOME", "%TEMP%": a folder that is not known here
 _WILD = re.compile(r"[*?\[]")
-_CLASS = re.compile(r"\[[^\]/]*\]?")  # "[a-z]", the characters of which one fits
+_CLASS = re.compile(r"\[[^\]/]*\]?")  # "[a-z]": one of these characters fits
 _BRACED = re.compile(r"\{[^{}]*\}")  # "{a,b}", alternatives of shells
 _EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # "+(a|b)", further alternatives of shells
 _ANY_FOLDERS = re.compile(r"\*\*+/")
@@ -53,9 +53,11 @@ def compare_paths(found: str, wanted: WantedText, *, kind: Referent = Referent.P
         return None if _has_other_expansions(found, wanted) else True
     unescaped = found.replace("\\", "")
     if unescaped != found and compare_paths(unescaped, wanted, kind=kind) is not False:
-        return None  # a program that expands wildcards ignores a backslash before a letter
-    if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose, loose_wanted, wanted):
-        return None  # the answer depends on the current folder of that drive, or on the program
+        return None  # for a shell, a backslash before a letter is no part of the name
+    if _ON_DRIVE.match(found.strip()):
+        return None  # the answer depends on the current folder of that drive
+    if _may_expand_to(loose, loose_wanted, wanted):
+        return None
     if _is_near(loose, loose_wanted, wanted, kind):
         return None
     return False
@@ -135,27 +137,30 @@ def _has_other_expansions(found: str, wanted: WantedText) -> bool:
     return wanted.is_pattern and re.search(r"[?\[]", wanted.text) is not None
 
 
-def _may_expand_to(found: Steps, named: Steps, wanted: WantedText) -> bool:
+def _may_expand_to(found: Steps, wanted_steps: Steps, wanted: WantedText) -> bool:
     """Return whether a program may expand a path to what a rule names: it has wildcards or a short name.
 
-    Both are compared as patterns: the path and, since a rule may have a pattern, the rule's text.
+    Both are compared as patterns of * and ?: the path and, since a rule may have a pattern, the rule's text.
     """
-    text = _to_wildcards(_join_steps(found))
-    if not _WILD.search(text):
+    pattern = _to_wildcards(_join_steps(found))
+    if not _WILD.search(pattern):
         return False
-    if len(text) > _MAX_WILD_CHARS:
+    if len(pattern) > _MAX_WILD_CHARS:
         return True
     if wanted.is_pattern:
-        named = tuple(_CLASS.sub("?", name) for name in named)
-    placed = _place_in_one_folder(tuple(text.split("/")), named)
+        wanted_steps = tuple(_CLASS.sub("?", name) for name in wanted_steps)  # "[a-z]" fits one character
+    placed = _place_in_one_folder(tuple(pattern.split("/")), wanted_steps)
     return any(
-        _may_both_fit(_join_steps(placed_found), _join_steps(placed_named))
-        for placed_found, placed_named in placed
+        _may_both_fit(_join_steps(placed_found), _join_steps(placed_wanted))
+        for placed_found, placed_wanted in placed
     )
 
 
 def _to_wildcards(path: str) -> str:
-    """Return a path with * in place of everything that a program may expand, as ``a/*`` for ``a/{b,c}``."""
+    """Return a path with * in place of everything that a program may expand, as ``a/*`` for ``a/{b,c}``.
+
+    Programs differ in what they expand, so * stands for more than each of them makes of it.
+    """
     plain = _EXTENDED.sub("*", path)
     while _BRACED.search(plain):
         plain = _BRACED.sub("*", plain)
@@ -206,65 +211,79 @@ def _mark_positions(text: str, characters: str) -> int:
     return sum(1 << position for position, character in enumerate(text) if character in characters)
 
 
-def _is_near(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> bool:
-    """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
-    if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(named):
+def _is_near(found: Steps, wanted_steps: Steps, wanted: WantedText, kind: Referent) -> bool:
+    """Return whether a path may reach what a rule names, if a relative path begins at some folder.
+
+    It may be what the rule names, lie below that, or be a folder above it of which the call reaches all.
+    """
+    if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(wanted_steps):
         has_ending = "." in found[-1][1:]  # "a.txt", but not ".config"
         if kind is Referent.FOLDER or not has_ending:
             return True  # it may be above the folder at which the rule's path begins
-    for placed_found, placed_named in _place_in_one_folder(found, named):
-        if wanted.fits(_join_steps(placed_found), _join_steps(placed_named)):
+    for placed_found, placed_wanted in _place_in_one_folder(found, wanted_steps):
+        if wanted.fits(_join_steps(placed_found), _join_steps(placed_wanted)):
             return True
-        if placed_found and placed_named and _is_inside(placed_found, placed_named, wanted):
+        if _is_below(placed_found, placed_wanted, wanted):
             return True
-        if _is_above(placed_found, placed_named, wanted, kind):
+        if _is_above(placed_found, placed_wanted, wanted, kind):
             return True
     return False
 
 
-def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, Steps]]:
+def _place_in_one_folder(found: Steps, wanted_steps: Steps) -> Iterator[tuple[Steps, Steps]]:
     """Yield both paths from each folder at which both may begin.
 
-    If one path is absolute and the other relative, the relative one may begin at each folder of the other.
+    If one path is absolute and the other relative, the relative one may begin at each folder of the other:
+    ``/srv/a`` and ``b`` are yielded as ``srv/a`` and ``b``, then as ``a`` and ``b``.
     """
-    if _is_absolute(found) == _is_absolute(named):
-        yield found, named
+    if _is_absolute(found) == _is_absolute(wanted_steps):
+        yield found, wanted_steps
+    elif found == ("",):  # "/" alone has no folders
+        yield (), wanted_steps
     elif _is_absolute(found):
-        starts = range(1, max(2, len(found)))  # also one for "/" alone
-        yield from ((found[start:], named) for start in starts)
+        yield from ((found[start:], wanted_steps) for start in range(1, len(found)))
     else:
-        yield from ((found, named[start:]) for start in range(1, len(named)))
+        yield from ((found, wanted_steps[start:]) for start in range(1, len(wanted_steps)))
 
 
 def _is_absolute(steps: Steps) -> bool:
     return steps[:1] == ("",)
 
 
-def _is_inside(found: Steps, named: Steps, wanted: WantedText) -> bool:
+def _list_parents(steps: Steps) -> list[Steps]:
+    """Return the folders above a path, the highest first."""
+    return [steps[:count] for count in range(1, len(steps))]
+
+
+def _is_below(found: Steps, wanted_steps: Steps, wanted: WantedText) -> bool:
     """Return whether a folder above the path is what the rule names."""
-    parents = [found[:count] for count in range(1, len(found))]
-    return any(wanted.fits(_join_steps(parent), _join_steps(named)) for parent in parents)
+    if not wanted_steps:
+        return False
+    return any(wanted.fits(_join_steps(parent), _join_steps(wanted_steps)) for parent in _list_parents(found))
 
 
-def _is_above(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> bool:
+def _is_above(found: Steps, wanted_steps: Steps, wanted: WantedText, kind: Referent) -> bool:
     """Return whether a call reaches what a rule names, since its path is a folder above that.
 
     If a rule names all that is in a folder, as in ``infra/*``, a call on the folder itself counts, too.
     """
-    names_content = wanted.is_pattern and len(named) > 1 and set(named[-1]) == {"*"}
-    if names_content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
-        return True
+    ends_with_stars = len(wanted_steps) > 1 and set(wanted_steps[-1]) == {"*"}
+    if wanted.is_pattern and ends_with_stars:
+        folder = wanted_steps[:-1]
+        if wanted.fits(_join_steps(found), _join_steps(folder)):
+            return True
     if kind is Referent.PATH:
         return False
     if not found:
         return True  # an empty path is the workspace, which is above everything
-    parents = [named[:count] for count in range(1, len(named))]
+    parents = _list_parents(wanted_steps)
     if wanted.is_pattern and kind is Referent.TREE:
         # a parent of wildcards alone, as in ``**/*.py``, does not count, since every path fits it. Such a
         # rule names files wherever they are, so it still holds after their folder was moved
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
-    # a pattern that begins with a wildcard may fit something in any folder; a path of kind TREE may be a file
-    begins_with_wildcard = wanted.is_pattern and bool(named) and _WILD.search(named[0]) is not None
-    return begins_with_wildcard and kind is Referent.FOLDER
+    if kind is Referent.TREE:
+        return False  # it may be a file
+    # a pattern that begins with a wildcard may fit something in any folder
+    return wanted.is_pattern and bool(wanted_steps) and _WILD.search(wanted_steps[0]) is not None
