@@ -30,7 +30,7 @@ from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal
 from bot.domain.rule_values import Subject
 from bot.domain.text import hash_text
-from bot.store.audit import chain, log
+from bot.store.audit import chain, chain_check, log
 from bot.store.audit.log import Author
 from bot.store.tables.audit import LedgerRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
@@ -295,11 +295,11 @@ def list_current_hashes(session: Session) -> Iterator[tuple[str, str]]:
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.hash_schema(tool.parameters)
 
 
-def find_unrecorded_rows(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
+def find_unrecorded_rows(read: chain_check.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each table row that differs from the log: unrecorded, missing or altered.
 
-    `chain.find_chain_faults` checks the log itself. ``counter`` counts the rows, for the progress of the
-    check.
+    `chain_check.find_chain_faults` checks the log itself. ``counter`` counts the rows, for the progress of
+    the check.
 
     The schemas of tools that proposals recorded are read first, a part at a time. All else is read afterwards
     over one snapshot. A schema that is added in between has no record yet, which is no fault.

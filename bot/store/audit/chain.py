@@ -14,28 +14,27 @@ before its first row. A row is added only to an end whose mark fits. A log witho
 one only if an operator asked for that once (`allow_first_seal`).
 
 Databases from before this chain have older rows, numbered in each of the two tables apart. After them comes a
-ledger row `UPGRADE_THING`, whose ``previous`` is the hash over all of them (`hash_before_chain`).
+ledger row `UPGRADE_THING`, whose ``previous`` is the hash over all of them.
+
+``bot/store/audit/chain_check.py`` finds the rows that do not fit the chain.
 """
 
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
 from sqlmodel import Session, select
 
-from bot.domain.progress import Counter
 from bot.errors import NodError
 from bot.store.tables.audit import AuditRow, ChainEndRow, LedgerRow
 from bot.store.tables.row import table_of
-
-T = TypeVar("T")
 
 KEYS_OPTION = "nod_audit_keys"
 """The execution option of an engine that holds the keys: a tuple of bytes, with the sealing key first."""
@@ -54,13 +53,14 @@ NEW_ROWS_KEY = "to be linked"
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
-_CHAINED_TABLES = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
-_ENDS = table_of(ChainEndRow)
-_IS_THE_END = _ENDS.c.id == literal_column("1")
-_READ_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_IS_THE_END)
-_LOCK_END = _READ_END.with_for_update()
+CHAINED_TABLES = (_AUDIT, _LEDGER)
+"""The tables whose rows are in the chain."""
+_END = table_of(ChainEndRow)
+_IS_THE_END = _END.c.id == literal_column("1")
+READ_END = select(_END.c.number, _END.c.hash, _END.c.key, _END.c.mark).where(_IS_THE_END)
+_LOCK_END = READ_END.with_for_update()
 _UPDATE_END = (
-    update(_ENDS)
+    update(_END)
     .where(_IS_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
@@ -75,17 +75,6 @@ COLUMN_DEFAULTS: Mapping[str, Any] = {}
 """
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
-_COLUMNS_BEFORE_CHAIN = {
-    "audit": (
-        *("id", "proposal_id", "version", "at", "verb", "state", "actor", "person", "channel", "reason"),
-        *("digest", "rule", "grant_id", "content", "previous", "hash"),
-    ),
-    "ledger": (
-        *("id", "at", "thing", "key", "tool", "verb", "actor", "person", "channel", "before", "after"),
-        *("previous", "hash"),
-    ),
-}
-"""The columns that rows from before this chain had, by table; `hash_before_chain` hashes these."""
 
 
 class OtherKey(NodError):
@@ -167,7 +156,7 @@ def insert_rows(connection: Connection, new_rows: NewRows) -> None:
         for _, values in group:
             number += 1
             row = {**values, "id": number, "previous": previous}
-            row["hash"] = _hash(key, row)
+            row["hash"] = hash_row(key, row)
             previous = row["hash"]
             rows.append(row)
         connection.execute(statement, rows)
@@ -175,7 +164,7 @@ def insert_rows(connection: Connection, new_rows: NewRows) -> None:
         "number": number,
         "hash": previous,
         "key": name_key(key),
-        "mark": _make_mark(key, number, previous),
+        "mark": make_mark(key, number, previous),
     }
     connection.execute(_UPDATE_END, {f"new_{name}": value for name, value in new_end.items()})
     new_rows.rows = []
@@ -195,7 +184,7 @@ def _choose_key(keys: Sequence[bytes], end: Any, *, may_be_first_sealed: bool = 
     end_key = by_name[end.key]  # the key that sealed the newest row; empty for none
     if keys and not end_key and not may_be_first_sealed:
         raise NotSealed
-    if end_key and end.mark != _make_mark(end_key, end.number, end.hash):
+    if end_key and end.mark != make_mark(end_key, end.number, end.hash):
         raise EndAltered
     return keys[0] if keys else b""
 
@@ -206,7 +195,7 @@ def is_sealed_with_newest_key(session: Session) -> bool:
     Raises like `insert_rows`.
     """
     insert_recorded_rows(session)
-    end = session.connection().execute(_READ_END, {}).first()
+    end = session.connection().execute(READ_END, {}).first()
     return end is not None and name_key(_choose_key(list_keys(session), end)) == end.key
 
 
@@ -216,7 +205,7 @@ def allow_first_seal(session: Session) -> int:
     Raises NodError where no key is set, or where the log has a seal already.
     """
     insert_recorded_rows(session)
-    end = session.connection().execute(_READ_END, {}).first()
+    end = session.connection().execute(READ_END, {}).first()
     if not list_keys(session):
         raise NodError("NOD_AUDIT_KEY: no key is set. Set one, then seal the audit log.")
     if end is None or end.key:
@@ -230,10 +219,10 @@ def count_unsealed(session: Session) -> int:
     first_seal = (
         session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY_THING)).scalar() or 0
     )
-    for table in _CHAINED_TABLES:
+    for table in CHAINED_TABLES:
         before = session.execute(select(table).where(table.c.id == first_seal - 1)).mappings().first()
         # a row without a seal has the hash of the empty key
-        if before is not None and _hash(b"", dict(before)) == before["hash"]:
+        if before is not None and hash_row(b"", dict(before)) == before["hash"]:
             return int(before["id"])
     return 0
 
@@ -241,7 +230,7 @@ def count_unsealed(session: Session) -> int:
 def make_empty_end(connection: Connection) -> dict[str, Any]:
     """Return the row of the end for a log that has no rows yet; it has a mark if a key is set."""
     key = next(iter(_keys_in(connection)), b"")
-    mark = _make_mark(key, 0, "") if key else ""
+    mark = make_mark(key, 0, "") if key else ""
     return {"id": 1, "number": 0, "hash": "", "key": name_key(key), "mark": mark}
 
 
@@ -261,7 +250,7 @@ def _normalise(value: Any) -> Any:
     return value
 
 
-def _to_bytes(row: Mapping[str, Any]) -> bytes:
+def encode_row(row: Mapping[str, Any]) -> bytes:
     """Return a row as the bytes that are hashed: JSON with the columns in the order of their names."""
     return _JSON.encode({name: _normalise(value) for name, value in row.items()}).encode()
 
@@ -273,11 +262,13 @@ def _digest(key: bytes, text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _hash(key: bytes, row: Mapping[str, Any]) -> str:
-    return _digest(key, _to_bytes({name: value for name, value in row.items() if name != "hash"}))
+def hash_row(key: bytes, row: Mapping[str, Any]) -> str:
+    """Return the hash of a row of the log, its column ``hash`` apart; an HMAC if there is a key."""
+    return _digest(key, encode_row({name: value for name, value in row.items() if name != "hash"}))
 
 
-def _make_mark(key: bytes, number: int, last_hash: str) -> str:
+def make_mark(key: bytes, number: int, last_hash: str) -> str:
+    """Return the seal of an end with this number and hash."""
     return _digest(key, f"end {number} {last_hash}".encode())
 
 
@@ -291,7 +282,7 @@ def hash_content(row: Mapping[str, Any]) -> str:
         is_left_out = name in COLUMN_DEFAULTS and COLUMN_DEFAULTS[name] == value
         if value is not None and not is_left_out:
             hashed[name] = value
-    return hashlib.sha256(_to_bytes(hashed)).hexdigest()
+    return hashlib.sha256(encode_row(hashed)).hexdigest()
 
 
 def make_anchor(session: Session) -> str | None:
@@ -300,7 +291,7 @@ def make_anchor(session: Session) -> str | None:
     Kept outside the database, it proves later that the rows up to that number are still the same.
     """
     insert_recorded_rows(session)
-    end = session.connection().execute(_READ_END, {}).first()
+    end = session.connection().execute(READ_END, {}).first()
     if end is not None and end.number:
         return f"{end.number}-{end.hash[:_ANCHOR_DIGITS]}"
     return None
@@ -314,199 +305,8 @@ def find_contradiction(session: Session, anchor: str) -> str | None:
     number, dash, digits = anchor.strip().partition("-")
     if not (dash and number.isdecimal() and len(digits) >= _MIN_ANCHOR_DIGITS):
         raise NodError(f"--anchor: {anchor} is not an anchor. Copy one that nod audit anchor printed.")
-    for table in _CHAINED_TABLES:
+    for table in CHAINED_TABLES:
         found = session.execute(select(table.c.hash).where(table.c.id == int(number)))
         if any(each.startswith(digits.lower()) for each in found.scalars()):
             return None
     return f"row {number} is not the row of anchor {anchor}: the record was rewritten or cut off since then"
-
-
-@dataclass(slots=True)
-class _SealOrder:
-    """A check of the seals of rows in their order: once a key has sealed a row, no older key may seal one.
-
-    The empty key, which gives the hash of a row without a seal, counts as the oldest.
-    """
-
-    keys: tuple[bytes, ...]
-    """The keys that may seal the next row, the newest first."""
-
-    @property
-    def allows_unsealed(self) -> bool:
-        """True if the next row may have no seal, since no row so far has one."""
-        return not self.keys[-1]
-
-    def accept(self, row: Mapping[str, Any]) -> bool:
-        """Return whether one of the keys sealed this row; drop the keys that are older than that one."""
-        # from the oldest: it sealed the row before, and mostly this row, too
-        for position in range(len(self.keys) - 1, -1, -1):
-            if _hash(self.keys[position], row) == row["hash"]:
-                self.keys = self.keys[: position + 1]
-                return True
-        return False
-
-
-class SnapshotReader(Protocol):
-    """A caller of functions that read the database; it returns their results.
-
-    Each function runs over a snapshot of its own (`Database.read_now`), or all run over the same one.
-    """
-
-    def __call__(self, function: Callable[[Session], T], /) -> T: ...
-
-
-def find_chain_faults(read: SnapshotReader, counter: Counter) -> Iterator[str]:
-    """Yield a sentence on each row that was changed, removed or inserted, in the order of the log.
-
-    Each part of the log is read over a snapshot of its own: a snapshot that is held for long lets SQLite's
-    write-ahead log grow, and PostgreSQL keep dead rows. Rows that are added in the meantime are read, too.
-    ``counter`` counts the rows, for the progress of the check.
-    """
-    keys, end, upgrade, previous = read(_read_beginning)
-    if end is None:
-        yield "the end of the audit log is missing"
-        return
-    if end.key and end.key not in map(name_key, keys):
-        yield "it is sealed with a key that is not set here: set NOD_AUDIT_KEY to verify it"
-        return
-    if keys and not end.key:
-        yield "it is not sealed with NOD_AUDIT_KEY"
-    yield from (f"before the upgrade: {fault}" for fault in upgrade.faults)
-
-    # each row is compared with the row before it, whose number and hash are ``number`` and ``previous``
-    seals = _SealOrder((*keys, b""))
-    number = max(upgrade.row_number - 1, 0)  # the rows before the upgrade are checked by its hash
-    reader = _RowReader(read, number)
-    for row in counter.follow(chain.from_iterable(reader)):
-        row_number = row["id"]
-        if row_number <= number:
-            yield f"{_name_row(row)} is there although row {row_number} is another"
-            continue
-        if row_number > number + 1:
-            yield f"{_describe_gap(number + 1, row_number - 1)} missing before {_name_row(row)}"
-        elif row["previous"] != previous:
-            yield f"{_name_row(row)} does not follow what is before it"
-        allowed_unsealed = seals.allows_unsealed
-        is_intact = seals.accept(row)
-        is_first_sealed = allowed_unsealed and not seals.allows_unsealed
-        # a seal begins after rows without one by a row `KEY_THING`, for which an operator must have asked
-        begins_unasked = is_first_sealed and number > 0 and row.get("thing") != KEY_THING
-        if not is_intact:
-            yield f"{_name_row(row)} was altered"
-        elif begins_unasked:
-            yield f"rows up to {number} carry no seal"
-        number, previous = row_number, row["hash"]
-
-    end_fault = _find_end_fault(reader.end, keys, number, previous)
-    if end_fault:
-        yield end_fault
-
-
-def _describe_gap(first: int, last: int) -> str:
-    """Return the missing rows from ``first`` to ``last`` in words."""
-    if first == last:
-        return f"row {first} is"
-    return f"rows {first} to {last} are"
-
-
-def _find_end_fault(end: Any, keys: Sequence[bytes], number: int, last_hash: str) -> str | None:
-    """Return how the row of the end differs from the newest row of the log, in words, or None.
-
-    ``number`` and ``last_hash``: those of the newest row; 0 and an empty text for an empty log.
-    """
-    if end is None:
-        return "the end of the audit log is missing"
-    if number != end.number:
-        return f"the record ends at row {number}, but it was written up to row {end.number}"
-    end_key = {name_key(key): key for key in keys}.get(end.key, b"")
-    # an empty log without a key has no mark
-    mark = _make_mark(end_key, number, last_hash) if number or end_key else ""
-    if last_hash != end.hash or end.mark != mark:
-        return "the end of the audit log was altered"
-    return None
-
-
-class Upgrade(NamedTuple):
-    """The row `UPGRADE_THING`, which follows the rows from before this chain."""
-
-    row_number: int  # 0: the chain began with the database
-    faults: list[str]  # the faults of those rows at the time of the upgrade, in words
-
-
-class _Beginning(NamedTuple):
-    """The facts for a check of the chain from its beginning."""
-
-    keys: tuple[bytes, ...]
-    end: Any  # the row of the end, or None
-    upgrade: Upgrade
-    previous: str  # the hash that the first row of the chain must follow
-
-
-def _read_beginning(session: Session) -> _Beginning:
-    upgrade = find_upgrade(session)
-    previous = ""
-    if upgrade.row_number:
-        previous = hash_before_chain(session.connection(), upgrade.row_number)
-    end = session.connection().execute(_READ_END, {}).first()
-    return _Beginning(list_keys(session), end, upgrade, previous)
-
-
-@dataclass
-class _RowReader:
-    """A reader of the rows of both tables in the order of their numbers. It yields a part at a time."""
-
-    read: SnapshotReader
-    after: int  # the number of the row that was read last; it grows with each part
-    end: Any = None  # set after the last part: the row of the end, from the snapshot that had no more rows
-
-    def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
-        while rows := self.read(self._read_part):
-            self.after = rows[-1]["id"]
-            yield rows
-
-    def _read_part(self, session: Session) -> list[Mapping[str, Any]]:
-        execute = session.connection().execute
-        next_ids = [
-            execute(select(func.min(table.c.id)).where(table.c.id > self.after)).scalar()
-            for table in _CHAINED_TABLES
-        ]
-        first = min((number for number in next_ids if number is not None), default=None)
-        if first is None:
-            self.end = execute(_READ_END, {}).first()
-            return []
-        rows: list[Mapping[str, Any]] = []
-        for table in _CHAINED_TABLES:
-            part = select(table).where(table.c.id >= first, table.c.id < first + _BATCH)
-            rows += [dict(row) for row in execute(part).mappings()]
-        return sorted(rows, key=lambda row: row["id"])
-
-
-def _name_row(row: Mapping[str, Any]) -> str:
-    if "proposal_id" in row:
-        return f"row {row['id']} (proposal {row['proposal_id']}, version {row['version']})"
-    return f"row {row['id']} ({row['thing']} {row['key']})"
-
-
-def find_upgrade(session: Session) -> Upgrade:
-    """Return the facts of the row `UPGRADE_THING`; without such a row, the number 0 and no faults."""
-    row = session.execute(
-        select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE_THING).order_by(_LEDGER.c.id)
-    ).first()
-    if row:
-        return Upgrade(row[0], row[1]["faults"])
-    return Upgrade(0, [])
-
-
-def hash_before_chain(connection: Connection, row_number: int) -> str:
-    """Return the hash over all rows from before this chain, those below ``row_number``."""
-    running_hash = hashlib.sha256()
-    for table in _CHAINED_TABLES:
-        columns = [table.c[name] for name in _COLUMNS_BEFORE_CHAIN[table.name]]
-        rows = connection.execute(
-            select(*columns).where(table.c.id < row_number).order_by(table.c.id),
-            execution_options={"yield_per": _BATCH},
-        )
-        for row in rows.mappings():
-            running_hash.update(_to_bytes(dict(row)))
-        running_hash.update(b"|")
-    return running_hash.hexdigest()

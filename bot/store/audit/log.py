@@ -24,7 +24,7 @@ from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.text import storable
-from bot.store.audit import chain
+from bot.store.audit import chain, chain_check
 from bot.store.tables.audit import AuditRow
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
@@ -226,10 +226,10 @@ def list_newest(session: Session, limit: int) -> list[AuditRow]:
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
-def find_altered_proposals(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
+def find_altered_proposals(read: chain_check.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each proposal that is not as its last row in the log says.
 
-    `chain.find_chain_faults` checks the log itself. ``counter`` counts the proposals, for the progress.
+    `chain_check.find_chain_faults` checks the log itself. ``counter`` counts the proposals, for the progress.
     """
     after = ""
     while part := read(partial(_read_proposals_with_last_row, after=after)):
@@ -265,7 +265,9 @@ def _find_difference(row: Any) -> str | None:
     return None
 
 
-def list_proposed_schemas(read: chain.SnapshotReader, counter: Counter) -> Iterator[tuple[str, str, str]]:
+def list_proposed_schemas(
+    read: chain_check.SnapshotReader, counter: Counter
+) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the version and the hash of the schema of every tool that was ever proposed."""
     seen = set()
     after = 0

@@ -15,7 +15,7 @@ from sqlmodel import Session, select
 
 import bot.store.migrations.schema  # noqa: F401 - the checks cover all tables, also those of features
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
-from bot.store.audit import admin_changes, chain, log
+from bot.store.audit import admin_changes, chain, chain_check, log
 from bot.store.state import load_task_state, store_task_state
 from bot.store.tables.audit import AuditRow, LedgerRow
 from bot.store.tables.proposals import ProposalRow
@@ -44,7 +44,7 @@ def find_faults_in_session(
 
 
 def find_faults(
-    read: chain.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore
+    read: chain_check.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore
 ) -> list[str]:
     """Return a sentence on each row that was changed, removed or inserted without a record; empty for none.
 
@@ -52,9 +52,10 @@ def find_faults(
     the log that were kept outside the database (`chain.make_anchor`); raises NodError for any other text.
     ``progress`` receives the number of checks so far and of all checks; some rows have several.
     """
+    checks = (chain_check.find_chain_faults, log.find_altered_proposals, admin_changes.find_unrecorded_rows)
     found: list[str] = []
     counter = Counter(0 if progress is ignore else read(_count_checks), progress)
-    for check in (chain.find_chain_faults, log.find_altered_proposals, admin_changes.find_unrecorded_rows):
+    for check in checks:
         try:
             found += check(read, counter)
         except Abandoned:
@@ -71,7 +72,7 @@ def find_faults(
 def _count_checks(session: Session) -> int:
     """Return how many rows the checks of `find_faults` read; one that two checks read counts twice.
 
-    - `chain.find_chain_faults` reads all rows of both tables
+    - `chain_check.find_chain_faults` reads all rows of both tables
     - `log.find_altered_proposals` reads the proposals
     - `admin_changes.find_unrecorded_rows` reads the rows with a request (``about``) or hashes (``holds``)
     """

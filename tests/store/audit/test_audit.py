@@ -12,7 +12,7 @@ from bot.approvals import runs
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
-from bot.store.audit import chain, log, verification
+from bot.store.audit import chain_check, log, verification
 from bot.store.audit.log import Author, Change
 from bot.store.database import Database
 from tests.store.conftest import Rows
@@ -100,7 +100,7 @@ def test_the_feed_of_changes_continues_from_where_one_left_off(rows: Rows, ended
 def test_a_verification_holds_no_snapshot_and_reads_what_is_added_while_it_runs(
     rows: Rows, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain, "_BATCH", 2)
+    monkeypatch.setattr(chain_check, "_BATCH", 2)
     waiting = rows.propose(6)
     looks = 0
 
