@@ -12,12 +12,9 @@ has several threads that write, each write in a transaction of its own.
 
 import asyncio
 import contextlib
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
@@ -29,7 +26,9 @@ from sqlmodel import Session
 from bot.errors import LostRace
 from bot.store.audit import chain
 from bot.store.engine import LOCK_PATIENCE_SECONDS, POSTGRES_WRITERS, READERS, open_engine
-from bot.telemetry.outages import FileFault, is_damage
+from bot.store.sqlite_file import SQLiteFile
+from bot.store.write_queue import QueuedWrite, WriteQueue
+from bot.telemetry.outages import FileFault
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,14 +39,11 @@ _CHECK_VALID_SECONDS = 2.0
 _DEADLOCK = "40P01"  # PostgreSQL's code for a deadlock
 _MAX_TRIES = 8  # the most tries of one transaction
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
-_MAX_URGENT_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
 EMPTY_INFO: Mapping[str, Any] = MappingProxyType({})
 """An empty ``info`` of a session, the dictionary in which it has what store functions need."""
 SNAPSHOT_CACHE = "read once"
 """The key of the cache in the ``info`` of a session that reads one snapshot and changes nothing."""
-
-_Identity = tuple[int, int]  # the device and the inode of a file
 
 # for `_touch`: write to PostgreSQL's disk without changing a row, by taking the number of a transaction
 _TOUCH_STATEMENTS = (
@@ -63,47 +59,6 @@ class _Outcome(NamedTuple):
 
     value: Any
     fault: BaseException | None = None
-
-
-class SQLiteFile:
-    """The file behind the open connections of this process: it may be moved or damaged while Nod runs."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._first_identity: _Identity | None = None  # the file's identity when it was first opened
-        self._is_damaged = False
-
-    def on_connect(self, *_: object) -> None:
-        """Note an opened connection; the first one identifies the file."""
-        self._first_identity = self._first_identity or self._read_identity()
-
-    def check(self) -> None:
-        """Raise FileFault where a write would be lost, or would go to a damaged file."""
-        if self._is_damaged:
-            raise FileFault(
-                f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
-            )
-        if self._first_identity is not None and self._first_identity != self._read_identity():
-            raise FileFault(
-                f"The database file {self._path.name} was moved or replaced while Nod ran. "
-                "Put it back, or restart Nod."
-            )
-
-    def on_error(self, error: BaseException) -> None:
-        """Check the file after a failed statement.
-
-        Raises FileFault where it is damaged, as does each `check` from then on.
-        """
-        if isinstance(error, DBAPIError) and is_damage(error):
-            self._is_damaged = True
-            self.check()
-
-    def _read_identity(self) -> _Identity | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
 
 class Database:
@@ -134,7 +89,7 @@ class Database:
             )
         self.info: dict[str, Any] = {}  # copied into the ``info`` of every session
         self._writable_until = 0.0  # the last check is valid until then, in seconds of time.monotonic()
-        self._queue = _WriteQueue()
+        self._queue = WriteQueue()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
         self._readers = ThreadPoolExecutor(READERS, "nod-read")
 
@@ -153,7 +108,7 @@ class Database:
 
         Raises LostRace if other transactions were faster each time.
         """
-        write: _QueuedWrite = _QueuedWrite(lambda session: function(session, *args))
+        write: QueuedWrite = QueuedWrite(lambda session: function(session, *args))
         self._queue.add(write, urgent=urgent)
         # a thread takes the write that is next, perhaps another one, or all that wait
         self._writers.submit(self._do_waiting_writes if self._file else self._do_next_write)
@@ -266,7 +221,7 @@ class Database:
             else:
                 write.ended.set_exception(fault)
 
-    def _run_in_one_transaction(self, writes: "list[_QueuedWrite]") -> Sequence[_Outcome]:
+    def _run_in_one_transaction(self, writes: list[QueuedWrite]) -> Sequence[_Outcome]:
         """Run these writes, and those that came since, in one transaction, which adds to the audit log once.
 
         The writes that came since are appended to ``writes``, also for the caller. The outcomes are in the
@@ -368,53 +323,6 @@ def _in_savepoint(
             return _Outcome(run_in_transaction(connection, work, info))
     except Exception as error:  # noqa: BLE001 - handed to the caller
         return _Outcome(None, error)
-
-
-@dataclass(frozen=True, slots=True)
-class _QueuedWrite:
-    """A store function that waits for a thread."""
-
-    work: Callable[[Session], Any]
-    ended: Future[Any] = field(default_factory=Future)
-
-
-class _WriteQueue:
-    """A thread-safe queue of writes; *urgent* writes, for which a person waits, come first."""
-
-    def __init__(self) -> None:
-        self._urgent: deque[_QueuedWrite] = deque()
-        self._others: deque[_QueuedWrite] = deque()
-        self._urgent_in_a_row = 0
-        self._lock = threading.Lock()
-
-    def add(self, write: _QueuedWrite, *, urgent: bool) -> None:
-        with self._lock:
-            if urgent:
-                self._urgent.append(write)
-            else:
-                self._others.append(write)
-
-    def take(self, limit: int) -> list[_QueuedWrite]:
-        """Take up to ``limit`` writes from the queue, and drop writes whose callers are gone."""
-        taken: list[_QueuedWrite] = []
-        with self._lock:
-            while len(taken) < limit and (self._urgent or self._others):
-                write = self._next()
-                if write.ended.set_running_or_notify_cancel():
-                    taken.append(write)
-        return taken
-
-    def _next(self) -> _QueuedWrite:
-        """Remove and return the next write; the queue must not be empty."""
-        is_turn_of_others = self._urgent_in_a_row >= _MAX_URGENT_IN_A_ROW
-        if self._others and (is_turn_of_others or not self._urgent):
-            self._urgent_in_a_row = 0
-            return self._others.popleft()
-        if self._others:  # urgent writes are counted only while others wait
-            self._urgent_in_a_row += 1
-        else:
-            self._urgent_in_a_row = 0
-        return self._urgent.popleft()
 
 
 def _touch(session: Session) -> None:
