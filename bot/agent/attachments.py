@@ -124,7 +124,7 @@ def _describe_reading(name: str, fault: str, note: str) -> str:
     return ""
 
 
-def _encode_pictures(contents: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
+def _encode_pictures(contents: dict[str, outputs.FileBytes]) -> dict[str, Picture]:
     return {
         handle: Picture(kind, base64.b64encode(data).decode()) for handle, (kind, data) in contents.items()
     }

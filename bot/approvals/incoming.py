@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.approvals import grants
-from bot.domain.attachments import Upload, format_size
+from bot.domain.attachments import format_size
 from bot.domain.audit import Act
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
@@ -142,7 +142,7 @@ def _store_files(
     """
     count, size = outputs.count_attached_since(session, message.actor, now - _DAY)
     handles_and_files = list(zip(handles, message.files, strict=True))
-    stored: list[tuple[str, Upload, str]] = []
+    stored: list[outputs.NewAttachment] = []
     for handle, file in sorted(handles_and_files, key=lambda pair: pair[1].earlier):  # own files first
         fault = bounds.files.explain_too_large(file.bytes)
         count += 1
@@ -154,7 +154,7 @@ def _store_files(
             raise TooManyCalls(f"I take at most {limits} from you within a day. Please send it again later.")
         if exceeds_day and not fault:
             fault = _DAY_IS_FULL_TEXT
-        stored.append((handle, file, fault))
+        stored.append(outputs.NewAttachment(handle, file, fault))
     outputs.store_attached(session, conversation_id, message.actor, stored, now)
 
 

@@ -107,6 +107,35 @@ class ListedFile(NamedTuple):
     title: str
 
 
+class NewAttachment(NamedTuple):
+    """A file of a message, before it is read."""
+
+    handle: str
+    upload: Upload
+    fault: str  # the reason why it is refused; empty for an accepted file
+
+
+class AttachedAmount(NamedTuple):
+    """The amount of files that an account attached."""
+
+    file_count: int
+    accepted_bytes: int  # without refused files
+
+
+class AttachmentSource(NamedTuple):
+    """What an attached file is read from."""
+
+    data: bytes | None  # its bytes; None if they are not stored
+    ref: str  # its channel's reference, to fetch it by; empty if it was read, or is not stored any more
+
+
+class FileBytes(NamedTuple):
+    """The bytes of a file."""
+
+    media_type: str
+    data: bytes
+
+
 def store_output(
     session: Session,
     conversation_id: str,
@@ -214,46 +243,39 @@ def load_file(session: Session, conversation_id: str, handle: str) -> File | Non
 
 
 def store_attached(
-    session: Session,
-    conversation_id: str,
-    actor: Actor,
-    files: Sequence[tuple[str, Upload, str]],
-    now: datetime,
+    session: Session, conversation_id: str, actor: Actor, files: Sequence[NewAttachment], now: datetime
 ) -> None:
-    """Store the files of a message before they are read.
-
-    ``files``: for each its handle, the file, and the reason if it is refused, else an empty text.
-    """
+    """Store the files of a message before they are read."""
     rows = [
         {
-            "id": handle,
+            "id": file.handle,
             "conversation_id": conversation_id,
-            "name": storable(format_name(file.name)),
+            "name": storable(format_name(file.upload.name)),
             "text": "",
-            "data": None if fault else file.data,
+            "data": None if file.fault else file.upload.data,
             "kind": "",
-            "size": file.bytes,
+            "size": file.upload.bytes,
             "actor": str(actor),
-            "ref": file.ref,
-            "fault": fault,
+            "ref": file.upload.ref,
+            "fault": file.fault,
             "ready": False,
             "posted": True,
-            "origin": str(file.origin),
+            "origin": str(file.upload.origin),
             "created_at": now,
         }
-        for handle, file, fault in files
+        for file in files
     ]
     session.connection().execute(insert(_OUTPUT), rows)
 
 
-def count_attached_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
-    """Return the number of files that an account attached since then, and the bytes of those not refused."""
+def count_attached_since(session: Session, actor: Actor, since: datetime) -> AttachedAmount:
+    """Return the amount of files that an account attached since then."""
     accepted_size = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
     found = select(func.count(), func.coalesce(func.sum(accepted_size), 0)).where(
         _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
     )
     count, size = session.connection().execute(found).one()
-    return count, int(size)
+    return AttachedAmount(count, int(size))
 
 
 def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
@@ -278,23 +300,20 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
     return {row.id: replace(Attachment(*row), origin=Origin(row.origin or "")) for row in rows}
 
 
-def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
-    """Return the bytes of an attached file and its channel's reference, to fetch the file by.
-
-    The bytes are None if they are not stored.
-    """
+def load_source(session: Session, handle: str) -> AttachmentSource:
+    """Return what an attached file is read from."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
     if row:
-        return (row.data, row.ref)
-    return (None, "")
+        return AttachmentSource(row.data, row.ref)
+    return AttachmentSource(None, "")
 
 
-def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
-    """Return the media type and the bytes of these files, by handle; files without bytes are left out."""
+def load_contents(session: Session, handles: Collection[str]) -> dict[str, FileBytes]:
+    """Return the bytes of these files by handle; files without bytes are left out."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
     rows = session.connection().execute(query)
-    return {row.id: (row.kind, row.data) for row in rows if row.data}
+    return {row.id: FileBytes(row.kind, row.data) for row in rows if row.data}
 
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
