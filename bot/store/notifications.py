@@ -28,7 +28,7 @@ log = logger(__name__)
 _PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
 _RETRY_SECONDS = 1.0  # between two tries to connect
 
-LISTENING = "here"  # the word of earlier releases, which may run at the same time
+LISTENING = "here"  # the word that earlier releases send
 """The kind of message that a process sends when it begins to listen."""
 
 MessageHandler = Callable[[Any], None]

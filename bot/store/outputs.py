@@ -126,7 +126,7 @@ class AttachmentSource(NamedTuple):
     """What an attached file is read from."""
 
     data: bytes | None  # its bytes; None if they are not stored
-    ref: str  # its channel's reference, to fetch it by; empty if it was read, or is not stored any more
+    ref: str  # its channel's reference, to fetch it by; empty if it was read or deleted
 
 
 class FileBytes(NamedTuple):
