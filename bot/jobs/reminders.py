@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals.groups import Groups
-from bot.channels.delivery.audience import notify_added_deciders
+from bot.channels.delivery.audience import tell_added_deciders
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.audit import Act
@@ -148,7 +148,7 @@ class Reminders:
         moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due_columns)
         if moved is None:
             return None
-        notify_added_deciders(session, self.policies, proposal, moved, now)
+        tell_added_deciders(session, self.policies, proposal, moved, now)
         return _ClaimedStep(moved, targets)
 
     def _tell_target(

@@ -4,8 +4,8 @@ A card is the message about a proposal. A copy is one posted card, stored with i
 reference to the message (``bot/store/posted_cards.py``). `Cards.post_all` posts the cards of the proposals of
 one answer of the agent, `Cards.redraw` brings their copies up to date. Three or more calls of one tool in an
 answer are a batch and have one card together, a table. Several other proposals of an answer are a group,
-whose first card also has buttons for all. Which people get or read a card is settled in ``audience.py``; what
-it says at each place is drawn in ``card_drawing.py``.
+whose first card also has buttons for all. Where a card is posted is told in ``card_places.py``, whom it
+notifies in ``audience.py``, and what it says at each place in ``card_drawing.py``.
 
 A copy is outdated if its proposal has changed since it was drawn. Two fields of a `Copy` serve that:
 ``wanted`` counts the changes that it should show, and ``shown`` is the fingerprint of the card that it shows,
@@ -26,7 +26,7 @@ from sqlmodel import Session
 from bot.approvals import lifecycle
 from bot.approvals.lookup.proposals import cards_of
 from bot.channels.base import Channel, Poster, poster_at, posters
-from bot.channels.delivery import audience
+from bot.channels.delivery import audience, card_places
 from bot.channels.delivery.card_drawing import ProposalCard, draw_card
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import Pauses
@@ -144,7 +144,7 @@ class Cards:
         first = destinations.first
         recipients = audience.Recipients()
         if destinations.is_watched:
-            recipients = await self._settle_recipients(proposal, addresses)
+            recipients = await self._choose_recipients(proposal, addresses)
             # people who are left out get no card in their private chat
             addresses = [
                 address for address in addresses if str(address) not in recipients.without_private_card
@@ -201,16 +201,16 @@ class Cards:
         first_failure = next(iter(final.values()))
         return await self.database.write(self._end_undeliverable, proposal, first_failure.message)
 
-    async def _settle_recipients(
+    async def _choose_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
     ) -> audience.Recipients:
-        """Settle whom the card notifies. If a feature fails, no one is left out."""
-        settled = None
+        """Choose whom the card notifies, and let features notify people. If one fails, no one is left out."""
+        chosen = None
         with audience.contain_failure("a feature failed, so no one is left out", proposal):
-            settled = await self.database.write(
-                audience.settle_recipients, self.policies, proposal, tuple(addresses), self.clock()
+            chosen = await self.database.write(
+                audience.choose_and_tell_recipients, self.policies, proposal, tuple(addresses), self.clock()
             )
-        return settled or audience.Recipients()
+        return chosen or audience.Recipients()
 
     def _find_replacement(
         self,
@@ -224,9 +224,9 @@ class Cards:
         It is the requester's private chat, unless that is among the ``addresses`` already. Else, while no
         place has the card, it is the place around one that failed, such as the group around a topic.
         """
-        asker = audience.find_asker(proposal)
-        if asker not in addresses:
-            return asker
+        requester_chat = card_places.find_requester_chat(proposal)
+        if requester_chat not in addresses:
+            return requester_chat
         if posted:
             return None
         for failed in failures:
@@ -245,7 +245,7 @@ class Cards:
         current, policy, _ = entry
         is_watched = audience.may_change_notified(session)
         posted = {copy.address for copy in posted_cards.list_copies(session, current.id)}
-        addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
+        addresses = card_places.find_card_places(session, policy, conversation, current, self.routes)
         for address in addresses:
             if address not in posted and poster_at(self.channels, address):
                 drawn = self._draw_at(session, current, available, address)
@@ -279,7 +279,7 @@ class Cards:
         ``_reported_refusals`` after the commit: a transaction may run several times.
         """
         policy = self.policies.load(session)
-        if any(audience.may_be_decided_at(session, policy, proposal, address) for address in posted):
+        if any(card_places.may_be_decided_at(session, policy, proposal, address) for address in posted):
             return []
         unreported = [
             address for address in refusals if (proposal.id, address) not in self._reported_refusals
@@ -386,7 +386,7 @@ class Cards:
         self, session: Session, conversation: Conversation, proposal: Proposal
     ) -> list[Address]:
         policy = self.policies.load(session)
-        return audience.find_card_places(session, policy, conversation, proposal, self.routes)
+        return card_places.find_card_places(session, policy, conversation, proposal, self.routes)
 
     @property
     def has_posters(self) -> bool:

@@ -21,6 +21,7 @@ from sqlmodel import Session
 
 from bot.channels.base import Channel, Poster, poster_at
 from bot.channels.delivery import audience
+from bot.channels.delivery.card_places import find_requester_chat
 from bot.channels.delivery.pauses import GIVE_UP, find_backoff
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion
@@ -133,13 +134,13 @@ class Notices:
         text = escape_markdown(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        asker = audience.find_asker(proposal)
-        origin = conversation.origin if conversation else asker
+        requester_chat = find_requester_chat(proposal)
+        origin = conversation.origin if conversation else requester_chat
         recipients = set(audience.find_admins(self.policies.load(session)))
-        recipients.add(origin if origin != address else asker)
+        recipients.add(origin if origin != address else requester_chat)
         recipients.discard(address)
         for recipient in sorted(recipients, key=str):
-            instead = asker if recipient == origin else None
+            instead = requester_chat if recipient == origin else None
             notices.store_notice(session, recipient, text, self.clock(), instead=instead)
 
     async def send(self, now: datetime, post_card: PostCard) -> None:

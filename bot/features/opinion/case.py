@@ -16,7 +16,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals.budgets import is_used_up
-from bot.channels.delivery.audience import find_card_places
+from bot.channels.delivery.card_places import find_card_places
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address

@@ -117,7 +117,7 @@ def request_noted_cards(session: Session, policies: Policies, now: datetime) -> 
             for account, name in owners.items()
             if cards.list_decidable(session, policies, open_proposals, Actor.parse(account, name))
         }
-        notified = audience.settle_step_recipients(session, open_proposals[0], deciders, now)
+        notified = audience.choose_and_tell_step_recipients(session, open_proposals[0], deciders, now)
         for device in live_devices:
             if device.account in notified:
                 notifications.request_message(session, card_id, device.id, now, repeat=True)

@@ -285,7 +285,7 @@ async def settle_step(nod: Nod, proposal: Proposal, *accounts: Actor) -> frozens
 
     def settle(session: Session) -> frozenset[str]:
         named = [str(each) for each in accounts]
-        return audience.settle_step_recipients(session, proposal, named, nod.clock())
+        return audience.choose_and_tell_step_recipients(session, proposal, named, nod.clock())
 
     return nod.database.write_now(settle)
 
