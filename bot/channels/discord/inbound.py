@@ -116,15 +116,22 @@ class Interaction:
         if server:
             place = DiscordPlace(str(server), channel)
         else:
-            place = DiscordPlace("", "", actor.key)
+            place = DiscordPlace("", "", person=actor.key)
         channel_name = one_line(str((body.get("channel") or {}).get("name") or ""))
-        names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
+        channel_names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
         message = body.get("message")
         ref = None
         if message and not (message.get("flags") or 0) & EPHEMERAL:
             ref = ref_of(message, channel)
         return cls(
-            str(body["id"]), int(body["type"]), str(body["token"]), actor, place, body["data"], ref, names
+            id=str(body["id"]),
+            kind=int(body["type"]),
+            token=str(body["token"]),
+            actor=actor,
+            place=place,
+            data=body["data"],
+            ref=ref,
+            channel_names=channel_names,
         )
 
     @property

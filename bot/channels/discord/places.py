@@ -62,12 +62,12 @@ class DiscordPlace:
     @classmethod
     def of(cls, address: Address) -> Self:
         """Parse an address. Raises NotDeliverable if its key has another form."""
-        server, _, channel = address.key.partition("/")
-        if not server.isdecimal() or (channel and not channel.isdecimal()):
+        server_or_person, _, channel = address.key.partition("/")
+        if not server_or_person.isdecimal() or (channel and not channel.isdecimal()):
             raise NotDeliverable(f"{address} is no place in Discord; write discord:SERVER/CHANNEL.")
         if channel:
-            return cls(server, channel)
-        return cls("", "", server)
+            return cls(server_or_person, channel)
+        return cls("", "", person=server_or_person)
 
 
 def is_guest(member: Mapping[str, Any]) -> bool:

@@ -50,7 +50,8 @@ _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
 _PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.SHOW_ROWS, Way.DECIDE})
-_APPROVING_ONE = APPROVING_VERBS - GROUP_VERBS  # GROUP_VERBS decide all proposals of a batch or group
+_SINGLE_APPROVING_VERBS = APPROVING_VERBS - GROUP_VERBS
+"""Verbs that approve one proposal; `GROUP_VERBS` decide all proposals of a batch or group."""
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 """Verbs with a button below one row of a batch that is shown by itself."""
 _BELOW_FULL_CONTENT = 1
@@ -165,7 +166,7 @@ class DiscordPresses:
             elif mark.way is Way.ROW:
                 verbs = _ROW_VERBS
             else:
-                verbs = _APPROVING_ONE
+                verbs = _SINGLE_APPROVING_VERBS
             return await self._show_everything(press, [card], card, verbs)
         # the core judges who may UNDO, and has no separate right to UNDO_ALL
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb

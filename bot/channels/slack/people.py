@@ -1,4 +1,7 @@
-"""Slack's records of people: their names, memberships and time zones, which are cached."""
+"""Slack's records of people, which are cached: their names, memberships and time zones.
+
+A record is what `users.info` returns of a user.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -21,18 +24,25 @@ from bot.errors import ChannelError
 
 _CACHE_LIFETIME = timedelta(hours=1)  # of Slack's answers
 _RETRY_AFTER = timedelta(minutes=1)  # the time after which Slack is asked again if it gave no answer
-_PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
+_CALL_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
 _MAX_CACHED_USERS = 10_000
 _MAX_NAME_CHARS = 80
 _MAX_NAMED_PEOPLE = 10  # people in one text whose names are looked up
 _UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 
 
-class _CachedProfile(NamedTuple):
+class _CachedRecord(NamedTuple):
     """Slack's record of a user, and the time until which it counts as recent."""
 
-    profile: dict[str, Any]
+    record: dict[str, Any]
     until: datetime
+
+
+class _LoadedRecord(NamedTuple):
+    """Slack's record of a user, empty if Slack never gave one."""
+
+    record: dict[str, Any]
+    is_recent: bool  # it is at most an hour old
 
 
 class _CachedOrganisation(NamedTuple):
@@ -48,31 +58,31 @@ class SlackPeople:
     def __init__(self, workspaces: Workspaces, clock: Clock) -> None:
         self._workspaces = workspaces
         self._clock = clock
-        self._profiles: dict[tuple[str, str], _CachedProfile] = {}  # by team and user
+        self._records: dict[tuple[str, str], _CachedRecord] = {}  # by team and user
         self._unanswered_at: dict[tuple[str, str], datetime] = {}
-        """The time at which Slack last did not give a profile, by team and user."""
-        self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}  # by team and user
+        """The time at which Slack last did not give a record, by team and user."""
+        self._record_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}  # by team and user
         self._organisations: dict[str, _CachedOrganisation] = {}  # by team
 
     async def close(self) -> None:
-        for request in list(self._profile_requests.values()):
+        for request in list(self._record_requests.values()):
             request.cancel()
 
     async def load_actor(self, team: str, user: str, *named_teams: object, name: str = "") -> Actor:
         """Return a person as an account of their own team, with their membership in ``team``.
 
         ``named_teams``: the teams that Slack named in the person's event. ``name`` is used if Slack gives
-        none. Without a recent profile, Slack's record of the person, a member counts as UNKNOWN.
+        none. Without a recent record of the person, a member counts as UNKNOWN.
         """
-        (profile, is_fresh), workspace = await asyncio.gather(
-            self._load_profile(team, user), self._workspaces.find(team)
+        (record, is_recent), workspace = await asyncio.gather(
+            self._load_record(team, user), self._workspaces.find(team)
         )
         organisation = workspace.enterprise if workspace else ""
-        membership, account_team = find_membership(profile, named_teams, team, organisation)
-        if membership is Membership.MEMBER and not is_fresh:
+        membership, account_team = find_membership(record, named_teams, team, organisation)
+        if membership is Membership.MEMBER and not is_recent:
             membership = Membership.UNKNOWN
-        colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, profile, named_teams)
-        shown_name = _find_display_name(profile) or name
+        colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, record, named_teams)
+        shown_name = _find_display_name(record) or name
         return actor_of(account_team, user, shown_name, membership, is_colleague=colleague)
 
     async def load_people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
@@ -82,12 +92,12 @@ class SlackPeople:
         return dict(zip(first_users, actors, strict=True))
 
     async def _is_colleague(
-        self, team: str, profile: Mapping[str, Any], named_teams: Iterable[object]
+        self, team: str, record: Mapping[str, Any], named_teams: Iterable[object]
     ) -> bool:
         """Tell if an outsider belongs to the organisation of a team. It only affects their shown name."""
-        enterprise = (profile.get("enterprise_user") or {}).get("enterprise_id")
+        enterprise = (record.get("enterprise_user") or {}).get("enterprise_id")
         organisations = [name for name in (enterprise, *named_teams) if str(name or "").startswith("E")]
-        if profile.get("is_stranger") or not organisations:
+        if record.get("is_stranger") or not organisations:
             return False
         return await self._load_organisation(team) in organisations
 
@@ -102,7 +112,7 @@ class SlackPeople:
         organisation = cached.id if cached else ""
         lifetime = _CACHE_LIFETIME
         try:
-            async with limit_time(_PROFILE_SECONDS):
+            async with limit_time(_CALL_SECONDS):
                 client = await self._workspaces.client(team)
                 response = await client.auth_test()
             organisation = str(response.get("enterprise_id") or "")
@@ -121,54 +131,48 @@ class SlackPeople:
         workspace = await self._workspaces.find(team)
         if workspace is None or not workspace.enterprise or account_team != team:
             return account_team, user
-        profile, _ = await self._load_profile(team, user)
-        enterprise_user = profile.get("enterprise_user") or {}
-        for member_team in (profile.get("team_id"), *(enterprise_user.get("teams") or ())):
+        record, _ = await self._load_record(team, user)
+        enterprise_user = record.get("enterprise_user") or {}
+        for member_team in (record.get("team_id"), *(enterprise_user.get("teams") or ())):
             if str(member_team).startswith("T"):
                 return str(member_team), user
         return account_team, user
 
     async def load_time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
-        """Return the time zone of a person's profile; None if Slack gives none.
+        """Return the time zone that a person set in Slack; None if Slack gives none.
 
-        The profile is cached. Each step of a turn calls this method, so after a missing answer Slack is not
+        Their record is cached. Each step of a turn calls this method, so after a missing answer Slack is not
         asked again for a minute.
         """
         key = team, actor.key.partition("/")[2]
-        cached = self._profiles.get(key)
-        profile = cached.profile if cached else {}  # an old profile is good enough for a time zone
+        cached = self._records.get(key)
+        record = cached.record if cached else {}  # an old record is good enough for a time zone
         unanswered_at = self._unanswered_at.get(key)
         if unanswered_at is None or abs(self._clock() - unanswered_at) >= _RETRY_AFTER:
-            profile, _ = await self._load_profile(*key)
+            record, _ = await self._load_record(*key)
         try:
-            return find_zone(str(profile.get("tz") or ""))
+            return find_zone(str(record.get("tz") or ""))
         except ValueError:
             return None
 
-    async def _load_profile(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
-        """Return Slack's record of a user, and True if it is at most an hour old.
-
-        The record is empty if Slack never gave one.
-        """
-        cached = self._profiles.get((team, user))
+    async def _load_record(self, team: str, user: str) -> _LoadedRecord:
+        """Return Slack's record of a user: the cached one while it is recent, else as Slack gives it now."""
+        cached = self._records.get((team, user))
         if cached and cached.until > self._clock():
-            return cached.profile, True
-        request = self._profile_requests.get((team, user))
+            return _LoadedRecord(cached.record, is_recent=True)
+        request = self._record_requests.get((team, user))
         if request is None:  # several messages at the same moment share one request
-            request = self._profile_requests[team, user] = asyncio.create_task(
-                self._fetch_profile(team, user)
-            )
-            request.add_done_callback(lambda _: self._profile_requests.pop((team, user), None))
-        profile = await asyncio.shield(request)
-        if profile:
-            return profile, True
-        old_profile = cached.profile if cached else {}
-        return old_profile, False
+            request = self._record_requests[team, user] = asyncio.create_task(self._fetch_record(team, user))
+            request.add_done_callback(lambda _: self._record_requests.pop((team, user), None))
+        record = await asyncio.shield(request)
+        if record:
+            return _LoadedRecord(record, is_recent=True)
+        return _LoadedRecord(cached.record if cached else {}, is_recent=False)
 
-    async def _fetch_profile(self, team: str, user: str) -> dict[str, Any]:
+    async def _fetch_record(self, team: str, user: str) -> dict[str, Any]:
         """Ask Slack for its record of a user, and cache it. Empty without an answer, which is noted."""
         try:
-            async with asyncio.timeout(_PROFILE_SECONDS):
+            async with asyncio.timeout(_CALL_SECONDS):
                 client = await self._workspaces.client(team)
                 try:
                     response = await client.users_info(user=user)
@@ -183,11 +187,11 @@ class SlackPeople:
                 self._unanswered_at.clear()
             self._unanswered_at[team, user] = self._clock()
             return {}
-        profile: dict[str, Any] = response.get("user") or {}
-        if len(self._profiles) > _MAX_CACHED_USERS:
-            self._profiles.clear()
-        self._profiles[team, user] = _CachedProfile(profile, self._clock() + _CACHE_LIFETIME)
-        return profile
+        record: dict[str, Any] = response.get("user") or {}
+        if len(self._records) > _MAX_CACHED_USERS:
+            self._records.clear()
+        self._records[team, user] = _CachedRecord(record, self._clock() + _CACHE_LIFETIME)
+        return record
 
     async def load_membership(self, team: str, actor: Actor) -> Membership | None:
         """Ask Slack for a person's membership in a team; None for a deactivated account or a bot.
@@ -199,55 +203,54 @@ class SlackPeople:
         with translate_errors():
             client = await self._workspaces.client(team)
             try:
-                profile: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
+                record: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
             except SlackApiError as error:
                 if code_of(error) not in _UNKNOWN_USER_CODES:
                     raise
                 return None
-        if profile.get("deleted") or profile.get("is_bot"):
+        if record.get("deleted") or record.get("is_bot"):
             return None
         organisation = workspace.enterprise if workspace else ""
-        membership, _ = find_membership(profile, (account_team,), team, organisation)
+        membership, _ = find_membership(record, (account_team,), team, organisation)
         return membership
 
 
 def find_membership(
-    profile: Mapping[str, Any], named_teams: Iterable[object], team: str, organisation: str
+    record: Mapping[str, Any], named_teams: Iterable[object], team: str, organisation: str
 ) -> tuple[Membership, str]:
     """Return a person's membership in ``team``, and the team of their account.
 
-    ``profile`` is Slack's record of the person, empty if it gave none. ``named_teams`` are the workspaces and
+    ``record`` is Slack's record of the person, empty if it gave none. ``named_teams`` are the workspaces and
     organisations that Slack named in their event. ``organisation`` is the one that installed Nod, empty if a
     workspace did. People of the organisation are no outsiders, nor are members of ``team`` whose home is
     another workspace. The first of these lines that applies decides:
 
-    - no profile, but an organisation: UNKNOWN, since a named team may be one of its workspaces
-    - a stranger by the profile, or of another team and not of this team or organisation: OUTSIDER
-    - no profile: UNKNOWN
-    - restricted by the profile: GUEST
+    - no record, but an organisation: UNKNOWN, since a named team may be one of its workspaces
+    - a stranger by the record, or of another team and not of this team or organisation: OUTSIDER
+    - no record: UNKNOWN
+    - restricted by the record: GUEST
     - anyone else: MEMBER
     """
-    if organisation and not profile:
+    if organisation and not record:
         return Membership.UNKNOWN, team
-    all_teams = [str(name or "") for name in (profile.get("team_id"), *named_teams)]
+    all_teams = [str(name or "") for name in (record.get("team_id"), *named_teams)]
     foreign_teams = [name for name in all_teams if name not in {team, organisation, ""}]
-    enterprise_user = profile.get("enterprise_user") or {}
+    enterprise_user = record.get("enterprise_user") or {}
     is_in_team = team in (enterprise_user.get("teams") or ())
     is_in_organisation = bool(organisation) and enterprise_user.get("enterprise_id") == organisation
     is_foreign = bool(foreign_teams) and not (is_in_team or is_in_organisation)
-    if is_foreign or profile.get("is_stranger"):
+    if is_foreign or record.get("is_stranger"):
         account_team = foreign_teams[0] if foreign_teams else team
         return Membership.OUTSIDER, account_team
-    if not profile:
+    if not record:
         return Membership.UNKNOWN, team
-    if profile.get("is_restricted") or profile.get("is_ultra_restricted"):
+    if record.get("is_restricted") or record.get("is_ultra_restricted"):
         return Membership.GUEST, team
     return Membership.MEMBER, team
 
 
-def _find_display_name(user: Mapping[str, Any]) -> str:
-    profile = user.get("profile") or {}
-    name = (
-        profile.get("display_name") or profile.get("real_name") or user.get("real_name") or user.get("name")
-    )
+def _find_display_name(record: Mapping[str, Any]) -> str:
+    profile = record.get("profile") or {}  # the part of the record that the person fills in
+    chosen_name = profile.get("display_name") or profile.get("real_name")
+    name = chosen_name or record.get("real_name") or record.get("name")
     return one_line(str(name or ""))[:_MAX_NAME_CHARS]

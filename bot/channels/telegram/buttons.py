@@ -21,7 +21,7 @@ from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
-_ROW_BUTTONS = 4  # the buttons of offered commands in a row
+_OFFERS_IN_ROW = 4  # the buttons of offered commands in a row
 _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.TEXT)
 """The kinds of input of a verb that Telegram's screens can ask for."""
 
@@ -119,15 +119,6 @@ _VERB_ACTIONS: dict[Verb, ButtonAction] = {
 """The action of the button that a card shows for a verb. A verb that is not here is its own action."""
 
 
-def action_of(verb: Verb) -> ButtonAction | Verb | None:
-    """Return the action that a verb's button carries; None if Telegram's screens can't ask for its input."""
-    if verb in _VERB_ACTIONS:
-        return _VERB_ACTIONS[verb]
-    if BUTTONS[verb].needs in _NEEDS_ON_SCREEN:
-        return verb
-    return None
-
-
 DIALOGUE_ACTIONS = frozenset(
     {
         ButtonAction.DECLINE_WITH_REASON,
@@ -158,6 +149,15 @@ PICK_ACTIONS = frozenset(
     }
 )
 """The buttons on the card of a batch that pick some of its rows."""
+
+
+def action_of(verb: Verb) -> ButtonAction | Verb | None:
+    """Return the action that a verb's button carries; None if Telegram's screens can't ask for its input."""
+    if verb in _VERB_ACTIONS:
+        return _VERB_ACTIONS[verb]
+    if BUTTONS[verb].needs in _NEEDS_ON_SCREEN:
+        return verb
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
         InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
         for number, offer in enumerate(offers, 1)
     ]
-    rows = [buttons[start : start + _ROW_BUTTONS] for start in range(0, len(buttons), _ROW_BUTTONS)]
+    rows = [buttons[start : start + _OFFERS_IN_ROW] for start in range(0, len(buttons), _OFFERS_IN_ROW)]
     return InlineKeyboardMarkup(rows)
 
 

@@ -18,7 +18,7 @@ In a group chat, a page may be shown to one person alone. Then it counts for tha
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import ButtonAction
@@ -149,6 +149,13 @@ class _ViewRecord:
         return {"cut": self.cut_round, "messages": [page.as_stored() for page in self.pages]}
 
 
+class _DrawnCopy(NamedTuple):
+    """A card that was drawn as a further copy."""
+
+    message: TelegramPosted
+    is_outdated: bool  # the proposal has changed since the card was read
+
+
 class ShownCards:
     """Posts and redraws the cards and payloads of Telegram's chats, and records what was shown."""
 
@@ -225,26 +232,23 @@ class ShownCards:
         If the proposal changed while the card was on its way, the card is drawn again. The fingerprint tells
         if it would show the same; then it is not drawn.
         """
-        message, is_outdated = await self._draw_copy(card, place, message)
-        if not is_outdated:
+        drawn = await self._draw_copy(card, place, message)
+        if not drawn.is_outdated:
             return
         copies = await self._database.read(posted_cards.list_copies, card.proposal_id)
         current = await lookup.card(card.proposal_id, actor, place.address)
         if current is None or current.fingerprint == card.fingerprint:
             return
         view = await self.render_and_record(current, place.chat_id)
-        await self._transport.edit(message, view.rich, view.keyboard)
+        await self._transport.edit(drawn.message, view.rich, view.keyboard)
         for copy in copies:
-            if copy.address == place.address and copy.ref == str(message):
+            if copy.address == place.address and copy.ref == str(drawn.message):
                 await self._database.write(posted_cards.mark_rendered, copy, current.fingerprint)
 
     async def _draw_copy(
         self, card: Card, place: TelegramPlace, message: TelegramPosted | None
-    ) -> tuple[TelegramPosted, bool]:
-        """Post a card or turn a message into a card.
-
-        Returns the message, and True if the proposal has changed since the card was read.
-        """
+    ) -> _DrawnCopy:
+        """Post a card, or turn ``message`` into it, and store it as a copy."""
         view = await self.render_and_record(card, place.chat_id)
         if message is None:
             message = await self._transport.send(place, view.rich, view.keyboard)
@@ -258,7 +262,7 @@ class ShownCards:
             card.version,
             card.fingerprint,
         )
-        return message, is_outdated
+        return _DrawnCopy(message, is_outdated)
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
         """Post a card as a further copy, unless the place, at its current chat id, has a copy."""

@@ -137,9 +137,9 @@ class Dialogue:
         """Tell if the proposal is open, and in the round with which the dialogue began."""
         return card.pending and card.proposal_id == self.proposal_id and card.round == self.round
 
-    def arguments(self, current: Mapping[str, Any]) -> dict[str, Any]:
+    def apply_changes(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the changes in them."""
-        return {**current, **self.changes}
+        return {**arguments, **self.changes}
 
     def as_state(self) -> dict[str, Any]:
         """Return the dialogue as JSON to store."""

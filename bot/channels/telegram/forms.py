@@ -363,7 +363,7 @@ class DialogueRunner:
         return ""
 
     async def _save(self, who: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
-        edited = dialogue.arguments(form.arguments)
+        edited = dialogue.apply_changes(form.arguments)
         # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
         await self.dialogues.end(who)
         press = who.make_press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)

@@ -251,7 +251,7 @@ class Inbound:
             format_group(self.overheard.list_messages(who.place), format_for_model(message, words, self.me)),
             event_id,
             private=is_private_chat(message.chat),
-            names=who.place.named(message.chat.title),
+            names=who.place.make_names(message.chat.title),
             files=(*files, *earlier_files),
         )
         reply = await self.inbox(request)
@@ -318,7 +318,7 @@ class Inbound:
             self.overheard.forget(who.place)
         mentioned = [entity.user for entity in message.entities if entity.user]
         names_of_people = {str(actor_of(user)): user.full_name for user in mentioned}
-        names = {**who.place.named(message.chat.title), **names_of_people}
+        names = {**who.place.make_names(message.chat.title), **names_of_people}
         is_private = is_private_chat(message.chat)
         command = typed.make_command(who.actor, who.place.address, private=is_private, names=names)
         was_writing = self.is_written_in(who.place)

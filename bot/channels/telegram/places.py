@@ -34,8 +34,8 @@ class TelegramPlace:
         key = str(chat_id) if self.thread_id is None else f"{chat_id}/{self.thread_id}"
         return Address(NAME, key)
 
-    def named(self, title: str | None) -> dict[str, str]:
-        """Return the title of the chat by its address; empty without a title, and for a private chat."""
+    def make_names(self, title: str | None) -> dict[str, str]:
+        """Return the chat's name by its address, as `Press.names`; empty without a title, and in private."""
         if title and not self.is_private:
             return {str(replace(self, thread_id=None).address): title}
         return {}

@@ -200,7 +200,7 @@ class TelegramPresses:
             actor_of(query.from_user),
             place.address,
             private=pressed.chat.type == ChatType.PRIVATE,
-            names=place.named(pressed.chat.title),
+            names=place.make_names(pressed.chat.title),
         )
         reply = await self.inbox(message)
         # other people may still press a button that offers a command
@@ -263,7 +263,7 @@ class TelegramPresses:
             return _PressAnswer(text, alert=bool(text) and not is_submitted)
         if callback.verb is None:
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
-        names = who.place.named(who.title)
+        names = who.place.make_names(who.title)
         press = who.make_press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)

@@ -30,7 +30,7 @@ def test_picking_and_answering_leads_to_confirming():
     assert asked.expects_reply_to(5)
     given = asked.with_value(TITLE, "New", NOW)
     assert (given.step, given.changes, given.prompt) == (DialogueStep.CONFIRM, {"title": "New"}, None)
-    assert given.arguments(ARGUMENTS) == {**ARGUMENTS, "title": "New"}
+    assert given.apply_changes(ARGUMENTS) == {**ARGUMENTS, "title": "New"}
 
 
 def test_the_old_value_is_no_change():
