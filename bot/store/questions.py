@@ -127,7 +127,7 @@ def _with_answer(session: Session, question: AskedQuestion) -> AskedQuestion:
 def _make_answer(session: Session, question: AskedQuestion) -> str:
     """Return the answer to a question: the agent's text, else Nod's notices, else that no answer came.
 
-    The agent may answer a later message, with the question, at once: each line names in ``after`` the last
+    The agent may answer the question together with a later message: each line names in ``after`` the last
     heard line that it answers. For example the question is line 5, and the lines 8 and 9 are both after
     line 7. Then the answer is the text of both. A line after line 10 answers something else.
     """
