@@ -21,7 +21,7 @@ from bot.approvals.judged_calls import JudgedCall
 from bot.approvals.kinds import find_procedure
 from bot.approvals.team import stops, teammates
 from bot.domain.audit import Act
-from bot.domain.batches import assign_batches
+from bot.domain.batch_groups import assign_batches
 from bot.domain.chat import Address
 from bot.domain.conversations import CallResult, LineRole, Transcript, Turn, Usage
 from bot.domain.events import Ending

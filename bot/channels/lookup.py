@@ -21,7 +21,8 @@ from bot.approvals.presses import Presses
 from bot.channels.base import Overview
 from bot.channels.delivery.card_drawing import draw_card
 from bot.channels.delivery.cards import Cards
-from bot.domain.batches import batch_card, group_by_card
+from bot.domain.batch_groups import group_by_card
+from bot.domain.batches import batch_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer

@@ -21,7 +21,7 @@ from bot.cli.shared import (
     print_json,
     redact_line,
 )
-from bot.domain.batches import describe_others, group_by_card
+from bot.domain.batch_groups import describe_others, group_by_card
 from bot.domain.connections import Connection
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text

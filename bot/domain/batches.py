@@ -1,21 +1,15 @@
-"""A batch: three or more calls of one tool in one answer of the agent, which people see as one table.
+"""The card of a batch: three or more calls of one tool in one answer, which people see as one table. Pure.
 
 Each row stays a proposal of its own, with a card of its own. The batch has the id of its first row. Its card
-(`batch_card`) is made of the rows' cards: what all rows share is said once above the table. `Picked` are the
-rows that a person has picked before a press; channels without a state of their own pack them into the button.
+(`batch_card`) is made of the rows' cards: what all rows share is said once above the table.
 """
 
-import base64
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import replace
 
 from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
-from bot.domain.chat import Address, BatchDecision, PickedRow
-from bot.domain.people import Actor
 from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State, Tone
 from bot.domain.proposals import Proposal
@@ -24,25 +18,6 @@ from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 
 _MIN_SUBJECT_CHARS = 3  # shorter subjects do not tell a row from the others
-_MIN_CALLS = 3  # fewer calls of one tool in one answer make no table
-ROWS_PER_PAGE = 10
-"""The number of rows on one page of a table, in chats that have a button for each row to pick."""
-
-
-def assign_batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the id of the batch for each call of one answer that is in one, by call id.
-
-    ``calls``: the id of each call and the name of its tool; a call with an empty name is in no batch.
-    """
-    calls_by_tool: dict[str, list[str]] = {}
-    for call_id, tool_name in calls:
-        if tool_name:
-            calls_by_tool.setdefault(tool_name, []).append(call_id)
-    batch_ids: dict[str, str] = {}
-    for call_ids in calls_by_tool.values():
-        if len(call_ids) >= _MIN_CALLS:
-            batch_ids |= dict.fromkeys(call_ids, call_ids[0])
-    return batch_ids
 
 
 def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
@@ -279,101 +254,3 @@ def _format_progress(proposals: Sequence[Proposal]) -> str:
     }
     approved_by = f" Approved by {approver_names.pop()}." if len(approver_names) == 1 else ""
     return f"{', '.join(parts)}.{approved_by}"
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """The picked rows of a batch. Packed for a button, 100 rows take about 17 characters."""
-
-    positions: frozenset[int]  # from 0
-
-    @classmethod
-    def all_of(cls, card: Card) -> Self:
-        """Return every row that may be picked: it waits for a decision, and can be undone."""
-        rows = enumerate(card.rows)
-        return cls(
-            frozenset(position for position, row in rows if row.card.pending and not row.needs_own_decision)
-        )
-
-    def toggle(self, position: int) -> "Picked":
-        return Picked(self.positions ^ {position})
-
-    def split_rows(self, card: Card) -> tuple[list[Card], list[Card]]:
-        """Return the cards of the picked rows, and of the other rows that may be picked."""
-        open_positions = Picked.all_of(card).positions
-        picked = [card.rows[position].card for position in sorted(open_positions & self.positions)]
-        others = [card.rows[position].card for position in sorted(open_positions - self.positions)]
-        return picked, others
-
-    def make_decision(
-        self,
-        card: Card,
-        actor: Actor,
-        round_: int | None,
-        address: Address | None,
-        *,
-        declines: bool,
-        ref: str | None = None,
-    ) -> BatchDecision:
-        """Build the `BatchDecision` of a press: approve these rows, and with ``declines`` decline the others.
-
-        ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
-        """
-        picked, others = self.split_rows(card)
-        approve = tuple(PickedRow(row.proposal_id, round=row.round) for row in picked)
-        decline = tuple(PickedRow(row.proposal_id, round=row.round) for row in others if declines)
-        return BatchDecision(
-            actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref
-        )
-
-    def pack(self) -> str:
-        """Return URL-safe base64 of a number in which bit N stands for row N."""
-        bits = sum(1 << position for position in self.positions)
-        packed = base64.urlsafe_b64encode(bits.to_bytes(bits.bit_length() // 8 + 1, "little"))
-        return packed.decode().rstrip("=")
-
-    @classmethod
-    def parse(cls, packed: str) -> Self:
-        """Parse the output of `pack`. Raises ValueError for anything else."""
-        raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
-        bits = int.from_bytes(raw, "little")
-        return cls(frozenset(position for position in range(bits.bit_length()) if bits >> position & 1))
-
-
-class BatchPage(NamedTuple):
-    """One page of the table of a batch."""
-
-    card: Card  # the card of the batch with only the rows of this page
-    rows: Sequence[tuple[int, BatchRow]]  # these rows, each with its position in the batch
-    page_count: int  # the number of pages
-
-
-def page_of(card: Card, number: int) -> BatchPage:
-    """Return the page of this number, counted from 0; a number past the last page means the last page."""
-    page_count = max(1, math.ceil(len(card.rows) / ROWS_PER_PAGE))
-    start = ROWS_PER_PAGE * min(number, page_count - 1)
-    rows = card.rows[start : start + ROWS_PER_PAGE]
-    page_card = replace(card, batch=Batch(rows, first_number=start + 1))
-    return BatchPage(page_card, list(enumerate(rows, start)), page_count)
-
-
-def format_split_label(approve: int, decline: int) -> str:
-    """Format the label of a button that decides some rows, such as ``Approve 37, decline 3``."""
-    counts = {"approve": approve, "decline": decline}
-    words = ", ".join(f"{verb} {count}" for verb, count in counts.items() if count)
-    return words[:1].upper() + words[1:]
-
-
-def group_by_card(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Group proposals by their cards: the rows of a batch in their order, or a single proposal."""
-    groups: dict[str, list[Proposal]] = {}
-    for proposal in proposals:
-        groups.setdefault(proposal.card_id, []).append(proposal)
-    return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
-
-
-def describe_others(other_count: int) -> str:
-    """Return the remark on the ``other_count`` other rows of a batch, after words on one row; empty for 0."""
-    if other_count:
-        return f", and {other_count} more of its batch"
-    return ""

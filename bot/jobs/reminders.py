@@ -21,7 +21,7 @@ from bot.channels.delivery.audience import tell_added_deciders
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.audit import Act
-from bot.domain.batches import describe_others, group_by_card
+from bot.domain.batch_groups import describe_others, group_by_card
 from bot.domain.chat import Address
 from bot.domain.people import Role, is_group
 from bot.domain.proposals import Proposal, time_steps

@@ -23,7 +23,7 @@ from bot.approvals.commands.subcommands import (
 )
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
-from bot.domain.batches import describe_others, group_by_card
+from bot.domain.batch_groups import describe_others, group_by_card
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.chat import Command, Press

@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.domain import kinds
-from bot.domain.batches import group_by_card
+from bot.domain.batch_groups import group_by_card
 from bot.domain.people import Actor
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal

@@ -24,7 +24,7 @@ from bot.channels.discord.places import (
     ROW_TYPE,
 )
 from bot.channels.discord.text import CARD_RENDERER, cut_label
-from bot.domain.batches import Picked, format_split_label, page_of
+from bot.domain.batch_picks import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
 from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer

@@ -35,7 +35,7 @@ from bot.channels.discord.card import (
 from bot.channels.discord.inbound import MODAL, Interaction
 from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
 from bot.channels.discord.text import CARD_RENDERER, cut_label, cut_to_units, fence, literal, width
-from bot.domain.batches import ROWS_PER_PAGE, Picked, format_split_label, page_of
+from bot.domain.batch_picks import ROWS_PER_PAGE, Picked, format_split_label, page_of
 from bot.domain.call_text import format_call_and_outcome
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, format_choice_reply, read_choice

@@ -21,7 +21,7 @@ from bot.channels.slack.blocks import Block, RichLine, TextRun
 from bot.channels.slack.buttons import SHOW_CONTEXT, value_of
 from bot.channels.slack.change_blocks import render_batch_rows
 from bot.channels.slack.forms import make_inputs
-from bot.domain.batches import Picked, format_split_label
+from bot.domain.batch_picks import Picked, format_split_label
 from bot.domain.call_text import format_call, number_texts
 from bot.domain.cards import BatchRow, Card
 from bot.domain.forms import describe_left_out, fields_of

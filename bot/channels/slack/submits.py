@@ -16,7 +16,7 @@ from bot.channels.slack.forms import find_block_ids, read_form
 from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.presses import FAILURE_TEXT
 from bot.channels.slack.screens import ModalSubject
-from bot.domain.batches import Picked
+from bot.domain.batch_picks import Picked
 from bot.domain.cards import Card
 from bot.domain.chat import (
     Address,

@@ -24,7 +24,7 @@ from bot.channels.telegram.buttons import (
 )
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import CARD_RENDERER, Rich, is_web_link, split, style, trim
-from bot.domain.batches import Picked, format_split_label, page_of
+from bot.domain.batch_picks import Picked, format_split_label, page_of
 from bot.domain.call_text import format_call_and_outcome
 from bot.domain.cards import Batch, BatchRow, Card
 from bot.domain.verbs import (

@@ -36,7 +36,7 @@ from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain, style
 from bot.channels.telegram.transport import Transport
-from bot.domain.batches import Picked
+from bot.domain.batch_picks import Picked
 from bot.domain.call_text import format_call_and_outcome
 from bot.domain.cards import Card
 from bot.domain.chat import Clock

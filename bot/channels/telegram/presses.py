@@ -41,7 +41,7 @@ from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, T
 from bot.channels.telegram.reading import actor_of, place_of
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, reference_of
-from bot.domain.batches import ROWS_PER_PAGE, Picked
+from bot.domain.batch_picks import ROWS_PER_PAGE, Picked
 from bot.domain.cards import Card
 from bot.domain.chat import (
     COMMAND_OFFER_PREFIX,

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.approvals.lifecycle import request_redraw
 from bot.domain.audit import Act
-from bot.domain.batches import group_by_card
+from bot.domain.batch_groups import group_by_card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Job, Wake
