@@ -24,7 +24,7 @@ from benchmarks.table import Row, show
 from bot.approvals import pause
 from bot.domain.audit import Act, AuditFilter
 from bot.domain.chat import Parts
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.people import Membership, Person
 from bot.domain.policy import Policy
 from bot.domain.proposal_states import State
@@ -178,7 +178,7 @@ def _fill(session: Session, first: int, count: int, of: int, at: datetime) -> No
     for p in found:
         log.record_changes(session, _list_changes(p))
         if p.message_id % (2 * _EACH_TOLD) == 0:
-            by = Author.press(Act.READ, PEOPLE[0], _READER)
+            by = Author.of_person(Act.READ, PEOPLE[0], _READER)
             admin_changes.record(session, Thing.CONTEXT, p.id, by, None, None, p.updated_at, p.tool_name)
 
 
@@ -221,7 +221,7 @@ def _make_proposal(n: int, of: int, at: datetime) -> Proposal:
         p,
         conversation_id=_name_place(n, of),
         message_id=2 * n + 2,
-        digest=digest(p.tool_name, p.tool_version, p.arguments),
+        digest=make_digest(p.tool_name, p.tool_version, p.arguments),
         state=state,
         version=1 if opened else 4,
         votes=() if opened else p.votes,
@@ -263,12 +263,12 @@ def _list_changes(p: Proposal) -> list[Change]:
     row = to_row(p)
     about = log.describe_request(p, "slack:T1/C1", None)
     if p.state is State.PROPOSED:
-        return [Change(p, row, Author.nod(Act.PROPOSE), about)]
+        return [Change(p, row, Author.of_nod(Act.PROPOSE), about)]
     steps: tuple[tuple[State, Author], ...] = (
-        (State.PROPOSED, Author.nod(Act.PROPOSE)),
-        (State.APPROVED, Author.press(Verb.APPROVE, PEOPLE[1], _READER)),
-        (State.EXECUTING, Author.nod(Act.EXECUTE)),
-        (p.state, Author.nod(p.state)),
+        (State.PROPOSED, Author.of_nod(Act.PROPOSE)),
+        (State.APPROVED, Author.of_person(Verb.APPROVE, PEOPLE[1], _READER)),
+        (State.EXECUTING, Author.of_nod(Act.EXECUTE)),
+        (p.state, Author.of_nod(p.state)),
     )
     return [
         Change(replace(p, state=state, version=version), row, by, None if version > 1 else about)

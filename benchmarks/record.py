@@ -18,7 +18,7 @@ from benchmarks.rules import proposal as make_proposal
 from benchmarks.table import Row, show
 from bot.domain.annotations import Annotation
 from bot.domain.audit import Act
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.hooks import Hooks
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
@@ -130,8 +130,10 @@ def _make_card(session: Session, place: str, number: int) -> None:
         conversation_id=place,
         message_id=10**8 + number,
     )
-    card = replace(card, id=f"new{number}", digest=digest(card.tool_name, card.tool_version, card.arguments))
-    transitions.insert_proposals(session, [card], Author.nod(Act.PROPOSE))
+    card = replace(
+        card, id=f"new{number}", digest=make_digest(card.tool_name, card.tool_version, card.arguments)
+    )
+    transitions.insert_proposals(session, [card], Author.of_nod(Act.PROPOSE))
 
 
 def _find_share(took: Sequence[float], share: float) -> float:

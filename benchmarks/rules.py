@@ -14,7 +14,7 @@ from bot.approvals import grants, lifecycle
 from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.call_facts import CallFacts, Place
-from bot.domain.digests import canonical, digest
+from bot.domain.digests import make_digest, to_canonical_json
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Policy
@@ -78,7 +78,7 @@ def _policy() -> Policy:
         for number, (subject, pattern, scope) in enumerate(each[:_COUNT], 1)
     )
     assert len(found) == _COUNT
-    return Policy(book=Rulebook(1, found))
+    return Policy(rulebook=Rulebook(1, found))
 
 
 def _judgements(seconds: float) -> float:
@@ -122,7 +122,7 @@ def proposal(number: int, at: datetime, **changes: object) -> Proposal:
         "state": State.PROPOSED,
         "round": 1,
         "version": 1,
-        "digest": digest(name, "1", arguments),
+        "digest": make_digest(name, "1", arguments),
         "created_at": at,
         "updated_at": at,
         **make_terms(verdict, at),
@@ -156,7 +156,7 @@ def _give(session: Session, at: datetime) -> None:
                 "tool_name": f"tool_{number % _TOOLS}",
                 "tool_version": "1",
                 "rung": GrantScope.EXACT,
-                "match": canonical({"text": f"note {number}"}),
+                "match": to_canonical_json({"text": f"note {number}"}),
                 "words": "exactly these",
                 "person_id": str(ANA),
                 "person_name": "Ana",
@@ -190,7 +190,7 @@ def park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    transitions.insert_proposals(session, [proposal(n, at) for n in numbers], Author.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [proposal(n, at) for n in numbers], Author.of_nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:

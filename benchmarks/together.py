@@ -204,7 +204,7 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
             model = client_of(model_url)
         wire = FarWire()
         world = make(url, model, wire=wire, name=name, works=works == "works")
-        others = world.app.cluster.others
+        others = world.app.cluster.peers
         assert others is not None
         wire.join(world, others)
         await stack.enter_async_context(world.app.running())

@@ -203,7 +203,7 @@ def policies_of(settings: Settings, clock: Clock = now) -> Policies:
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
             plan_approver=Approver(settings.plan_approval),
-            book=Rulebook(zone=settings.timezone),
+            rulebook=Rulebook(zone=settings.timezone),
         ),
         clock,
     )

@@ -205,7 +205,7 @@ class Assistant:
 
     def _find_refusal(self, session: Session, incoming: Message | Command) -> str | None:
         """Return why this person may not write here; None if they may."""
-        if not incoming.actor.outside:
+        if not incoming.actor.is_outsider:
             return None
         person = people.load_person(session, incoming.actor)
         return self.gate.policies.load(session).find_message_objection(person, str(incoming.address))
@@ -371,7 +371,7 @@ class Assistant:
             if not is_claimed:  # it was begun too often, or another process runs it
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
-        needs_delivery = self.delivery.needs_delivery(conversation, policy.book)
+        needs_delivery = self.delivery.needs_delivery(conversation, policy.rulebook)
         follow_ups: list[Job] = []  # `_watch_turn` also appends to this list while the turn runs
         teammate = turn.transcript.teammate
         turn_span = tracing.trace_turn(
@@ -487,11 +487,13 @@ def _stop_turn_and_team(
     ``begun_by``: stop only a turn that was requested by that time, and its team. None stops any turn.
     """
     conversation_lock.lock_conversation(session, conversation.id)
-    by = people.make_author(session, Act.STOP, who)
+    author = people.make_author(session, Act.STOP, who)
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
     if begun_by is not None and not was_running:  # the turn was requested later, so its team continues, too
         return _StoppedWork(was_running, [], ())
-    teammate_ids, jobs = stops.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
+    teammate_ids, jobs = stops.stop_all(
+        session, conversation, author, who.label, f"{who.label} stopped it.", now
+    )
     return _StoppedWork(was_running, teammate_ids, jobs)
 
 

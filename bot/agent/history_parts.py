@@ -126,7 +126,7 @@ def _render_line(part: HistoryPart) -> Sequence[Entry]:
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     for position, call in enumerate(line.calls):
-        extra = call.extra if keeps_extras else {}
+        extra = call.server_fields if keeps_extras else {}
         calls.append(ToolCall(call.id, call.tool_name, _render_arguments(call, part), extra))
         results.append(_render_result(position, call, part))
     return [AssistantText(_cut_text(_remove_voice_quotation(part), part), tuple(calls)), *results]
@@ -308,8 +308,8 @@ def _render_result(position: int, call: Call, part: HistoryPart) -> ToolResult:
     elif part.length >= PartLength.THIN and len(text) > _MAX_UNCUT_RESULT_CHARS:
         remark = f"{full_chars - _CUT_CHARS:,} more characters left out to save room"
         text = f"{text[:_CUT_CHARS]}… [{remark}: output_read(handle={handle!r})]"
-    is_outside = proposal is None and stored is not None and stored.outside
-    return ToolResult(call.id, text, outside=is_outside)
+    is_outside = proposal is None and stored is not None and stored.is_from_tool
+    return ToolResult(call.id, text, is_from_tool=is_outside)
 
 
 def size_of(history: Sequence[Entry]) -> int:
@@ -323,8 +323,8 @@ def _size_of_entry(entry: Entry) -> int:
             size = len(text)
             for call in calls:
                 size += _CALL_CHARS + len(call.name) + len(call.arguments)
-                if call.extra:
-                    size += len(json.dumps(call.extra))
+                if call.server_fields:
+                    size += len(json.dumps(call.server_fields))
             return size
         case UserText(text, pictures=pictures):
             return len(text) + _ENTRY_CHARS + _PICTURE_CHARS * len(pictures)

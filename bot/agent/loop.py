@@ -292,9 +292,9 @@ class Loop:
             if why:
                 raise ModelError(why)
         # the rules as they were last read: when the turn began, or later
-        book = self.gate.policies.latest_policy.book
-        if book.list_about(Subject.BUDGET):
-            await self.database.read(budgets.check_budgets, book, turn, self.clock())
+        rulebook = self.gate.policies.latest_policy.rulebook
+        if rulebook.list_about(Subject.BUDGET):
+            await self.database.read(budgets.check_budgets, rulebook, turn, self.clock())
 
     def _find_reached_bound(self, teammate: Teammate) -> str | None:
         """Return the limit that a teammate has reached over all its turns, in words, or None."""

@@ -20,7 +20,7 @@ from bot.domain.chat import Clock
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.events import TextDelta, TextRestarted, ThoughtDelta, TurnDelayed, TurnEvent
 from bot.domain.hooks import Hooks
-from bot.domain.model import Busy, Entry, Finished, LeftOut, Model, Retracted, Text, Thought, ToolSpec
+from bot.domain.model import Busy, Entry, Finished, Model, ReducedRequest, Retracted, Text, Thought, ToolSpec
 from bot.domain.prices import Prices
 from bot.domain.rule_values import Subject
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong
@@ -218,9 +218,9 @@ class ModelAnswers:
 
     async def choose_model(self, transcript: Transcript) -> Model:
         """Return the model that the rules name for this conversation, by default the first."""
-        book = self.gate.policies.latest_policy.book
-        if book.list_about(Subject.MODEL):
-            return await self.database.read(self.models.choose, book, transcript)
+        rulebook = self.gate.policies.latest_policy.rulebook
+        if rulebook.list_about(Subject.MODEL):
+            return await self.database.read(self.models.choose, rulebook, transcript)
         return self.models.default
 
     async def _tell_stand_in(self, transcript: Transcript, model: Model, stand_in: Model) -> FollowUpJobs:
@@ -239,13 +239,13 @@ class ModelAnswers:
     async def _write_prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
         now = self.clock()
-        book = self.gate.policies.latest_policy.book
+        rulebook = self.gate.policies.latest_policy.rulebook
         workspace = ""
         if self.briefing.read_workspace and any(tool.group == FILES for tool in offered):
             workspace = await asyncio.to_thread(self.briefing.read_workspace)
         instructions: Sequence[str] = ()
-        if book.list_about(Subject.INSTRUCTIONS):
-            instructions = book.instructions(str(transcript.conversation.origin))
+        if rulebook.list_about(Subject.INSTRUCTIONS):
+            instructions = rulebook.instructions(str(transcript.conversation.origin))
         sections = [await add_section(transcript, now) for add_section in self.hooks.add_to_prompt]
         surroundings = write_surroundings(transcript, now, briefing, instructions, sections)
         return system_prompt(offered, transcript.teammate, briefing, workspace, surroundings)
@@ -273,7 +273,7 @@ class ModelAnswers:
                 case Retracted():
                     if answer.restart():
                         yield TextRestarted()
-                case LeftOut(tools):
+                case ReducedRequest(tools):
                     self.models.note_refused(request.model, tools, specs)
                     await self._tell_refused(request.model, tools)
                 case Finished():

@@ -81,13 +81,13 @@ class Models:
         """True if at least one model takes pictures."""
         return any(settings.images for settings in self._settings.values())
 
-    def choose(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
+    def choose(self, session: Session, rulebook: Rulebook, transcript: Transcript) -> Model:
         """Return the model for a conversation and its asker, by the rules.
 
         Raises ModelError if a rule names a model that is not set up.
         """
         accounts = people.load_person(session, transcript.asker).accounts
-        rule = book.model(str(transcript.conversation.origin), accounts)
+        rule = rulebook.model(str(transcript.conversation.origin), accounts)
         if rule is None:
             return self.default
         model = self.by_name.get(str(rule.value))

@@ -161,12 +161,12 @@ def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator
         try:
             parsed = json.loads(block)
         except (ValueError, RecursionError):
-            yield ToolCall(call_id, _REFUSED_NAME, block, refused=_NOT_JSON_TEXT)
+            yield ToolCall(call_id, _REFUSED_NAME, block, refusal=_NOT_JSON_TEXT)
             continue
         fault = _find_fault(parsed)
         if fault or _remove_spaces(block) in earlier_text:
             written = json.dumps({"written": block})
-            yield ToolCall(call_id, _REFUSED_NAME, written, refused=fault or QUOTED_TEXT)
+            yield ToolCall(call_id, _REFUSED_NAME, written, refusal=fault or QUOTED_TEXT)
         else:
             yield ToolCall(call_id, parsed["name"], json.dumps(parsed["arguments"], ensure_ascii=False))
 

@@ -103,9 +103,9 @@ def commit_answer(
     spent_tokens = turn.usage.tokens - usage_before.tokens
     for count_answer in hooks_of(session).count_answer:
         jobs += count_answer(session, turn.transcript, spent_tokens, now)
-    book = policies.latest_policy.book  # the rules as this process last read them
-    if turn.usage.cost and book.list_about(Subject.BUDGET):
-        jobs += _warn_about_budgets(session, book, turn, now)
+    rulebook = policies.latest_policy.rulebook  # the rules as this process last read them
+    if turn.usage.cost and rulebook.list_about(Subject.BUDGET):
+        jobs += _warn_about_budgets(session, rulebook, turn, now)
     # A call with an effect changes only Nod's own rows, so it is neither run nor proposed. Effects need the
     # id of the stored answer, so they come after it; their results are added to its row.
     if has_effects:
@@ -140,12 +140,12 @@ def _insert_proposals(
             # ``likeness`` says which grants cover a call
             approved = grants.approve_by_grant(session, policies, proposal, judged.likeness, now)
             to_insert.append(approved)
-    return transitions.insert_proposals(session, to_insert, Author.nod(Act.PROPOSE))
+    return transitions.insert_proposals(session, to_insert, Author.of_nod(Act.PROPOSE))
 
 
-def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
+def _warn_about_budgets(session: Session, rulebook: Rulebook, turn: Turn, now: datetime) -> list[Job]:
     jobs: list[Job] = []
-    for warning in budgets.claim_warnings(session, book, turn, now):
+    for warning in budgets.claim_warnings(session, rulebook, turn, now):
         jobs += _post_notice(session, turn.transcript, warning, now)
     return jobs
 
@@ -237,7 +237,7 @@ def post_notice_once(session: Session, transcript: Transcript, text: str, now: d
 
 def store_notice_for_admins(session: Session, policies: Policies, text: str, now: datetime) -> None:
     """Store a notice for each admin's private chat; the delivery sweep posts it."""
-    for admin in sorted(policies.load(session).holders(Role.ADMIN)):
+    for admin in sorted(policies.load(session).list_holders(Role.ADMIN)):
         notices.store_notice(session, Address.parse(admin), text, now)
 
 

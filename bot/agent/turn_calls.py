@@ -152,9 +152,10 @@ def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 def add_server_fields(judged_calls: Sequence[JudgedCall], calls: Sequence[ToolCall]) -> list[JudgedCall]:
     """Return judged calls with the extra fields that the model's server sent along with them."""
-    extras = {call.id: call.extra for call in calls}
+    extras = {call.id: call.server_fields for call in calls}
     return [
-        replace(judged, call=replace(judged.call, extra=extras[judged.call.id])) for judged in judged_calls
+        replace(judged, call=replace(judged.call, server_fields=extras[judged.call.id]))
+        for judged in judged_calls
     ]
 
 

@@ -167,7 +167,7 @@ def _make_call(call: WrittenCall, earlier_text: str) -> ToolCall:
     arguments = read_arguments(call.arguments)
     is_quotation = _remove_spaces(call.as_written) in earlier_text
     refusal = QUOTED_TEXT if is_quotation else arguments.refusal
-    return ToolCall(f"call_{uuid4().hex}", call.name, arguments.text, refused=refusal)
+    return ToolCall(f"call_{uuid4().hex}", call.name, arguments.text, refusal=refusal)
 
 
 def _remove_spaces(text: str) -> str:

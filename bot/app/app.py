@@ -115,7 +115,7 @@ class App:
                     self.core.assistant.handle,
                     self.core.lookup,
                     receives=self.receives,
-                    others=self.cluster.others,
+                    others=self.cluster.peers,
                 )
             await self._start_web(stack)
 

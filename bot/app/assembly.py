@@ -79,7 +79,7 @@ def build(
         return f"http://127.0.0.1:{web.port}"  # the system chose the port; ``web`` is made below
 
     # tools and models
-    questions = Questions(database, dispatcher, notifier, clock, peers=cluster.others)
+    questions = Questions(database, dispatcher, notifier, clock, peers=cluster.peers)
     parts = make_parts(settings, database, policies, clock, site_url, channels)
     registry, own_tools, mcp = registry_of(parts, questions, toolsets)
     named_models = [] if model else settings.list_answering_models()
@@ -109,7 +109,7 @@ def build(
         clock=clock,
         process=process,
         notifier=notifier,
-        is_only_process=cluster.others is None,
+        is_only_process=cluster.peers is None,
         other_models=models[1:],
     )
     files = FileBounds(settings.max_file_mb * MEGABYTE)
@@ -132,8 +132,8 @@ def build(
         hooks=hooks_of(parts),
         commands=[partial(feature.make_commands, settings) for feature in FEATURES],
     )
-    if cluster.others is not None:
-        cluster.others.on("stop", core.assistant.stop_here)
+    if cluster.peers is not None:
+        cluster.peers.on("stop", core.assistant.stop_here)
 
     # channels: the one of the console and the HTTP API, then those of platforms
     proposal_lookup = ProposalLookup(core.gate.groups, registry, policies)
@@ -144,7 +144,7 @@ def build(
         AdminLookup(database, policies, clock, prices.currency),
         notifier,
         clock,
-        peers=cluster.others,
+        peers=cluster.peers,
         # tells if an account may still come in; ``site`` is made below, before anything runs
         may_sign_in=lambda actor: site.authenticate.may_still_enter(actor),  # noqa: PLW0108
     )

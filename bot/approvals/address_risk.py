@@ -23,7 +23,7 @@ def raise_risk_by_addresses(
     if call.risk.writes or not tool.open_world:
         return call
     # a default is the tool's own value, so it can't contain data that was read
-    given = without_defaults(call.arguments, defaults_of(tool.form))
+    given = without_defaults(call.arguments, defaults_of(tool.form_schema))
     addresses = tuple(outbound_addresses.find_addresses(given))
     if not addresses:
         return call
@@ -32,5 +32,7 @@ def raise_risk_by_addresses(
         known_addresses = outbound_addresses.find_allowed_addresses(
             transcript, call.requester.accounts, tool.name, addresses
         )
-    risk = outbound_addresses.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
+    risk = outbound_addresses.judge_addresses(
+        call.risk, addresses, known_addresses, policy.rulebook.hosts(call)
+    )
     return replace(call, risk=risk)

@@ -15,11 +15,11 @@ from typing import Any
 from bot.approvals.drafts import preview_of, title_of
 from bot.approvals.tool_code import await_tool, describe_and_log
 from bot.domain.card_rendering import redact_fields
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.preview import CheckedField, Inverse, PreviewField, hash_old_values
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import HIDDEN, secrets_in
-from bot.domain.text import one_line, shorten, storable
+from bot.domain.text import one_line, replace_unstorable, shorten
 from bot.telemetry.logs import logger
 from bot.tools.call import Ran, ToolOutput
 from bot.tools.looks import Undo
@@ -51,8 +51,9 @@ async def collect_after_run(
     if fields:
         columns["read_again"] = fields
     undo = tool.undo
-    if proposal.applies and tool.trying:  # the run applied a trial, for which a tool has other functions
-        undo = tool.trying.undo
+    # the run applied a trial, for which a tool has other functions
+    if proposal.applies_trial and tool.trial_functions:
+        undo = tool.trial_functions.undo
     if undo is not None and proposal.undo_seconds:  # the rules give people time to undo the call
         inverse, arguments = await _draft_inverse(available, tool, undo, proposal, output, seconds)
         columns["inverse"] = inverse
@@ -64,7 +65,7 @@ def make_outcome_columns(output: ToolOutput) -> dict[str, Any]:
     """Return the columns to store for the output of a run that succeeded."""
     return {
         "result": output.text,
-        "told": output.told,
+        "result_sentence": output.told,
         "ended_badly": output.ended_badly,
         "result_url": output.url,
         "error": None,
@@ -92,9 +93,9 @@ async def _read_values(tool: Tool, proposal: Proposal) -> Mapping[str, str | Non
 
     Such a preview says what the same call would change now, so its old values are the current ones.
     """
-    trial = proposal.trial if proposal.applies else None
-    if trial and tool.trying and tool.trying.current:
-        return await tool.trying.current(trial.files)
+    trial = proposal.trial if proposal.applies_trial else None
+    if trial and tool.trial_functions and tool.trial_functions.current:
+        return await tool.trial_functions.current(trial.files)
     if tool.current is not None:
         return await tool.current(proposal.arguments)
     names = {field.field for field in proposal.preview if field.old_value is not None}
@@ -106,7 +107,7 @@ async def _read_values(tool: Tool, proposal: Proposal) -> Mapping[str, str | Non
 
 def _compare(name: str, value: object, approved: str | None) -> CheckedField:
     """Return a field with its current value, the approved value, and whether they are the same."""
-    current = None if value is None else storable(str(value))
+    current = None if value is None else replace_unstorable(str(value))
     return CheckedField(name, _cut(current), _cut(approved), current == approved)
 
 
@@ -129,7 +130,7 @@ async def _draft_inverse(
             return Inverse(one_line(call)), None
         inverse_tool = available.get(call.tool_name)
         arguments = await inverse_tool.check_arguments(dict(call.arguments))
-        if len(canonical(arguments)) > _MAX_INVERSE_CHARS:
+        if len(to_canonical_json(arguments)) > _MAX_INVERSE_CHARS:
             return Inverse("What was there before is longer than 1 MB."), None
         return await _describe_inverse(inverse_tool, arguments), arguments
     except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
@@ -148,7 +149,7 @@ async def _describe_inverse(inverse_tool: Tool, arguments: Mapping[str, Any]) ->
     fields = [PreviewField(field.field, _cut(field.old_value), _cut(field.new_value)) for field in redacted]
     return Inverse(
         tool_name=inverse_tool.name,
-        digest=inverse_tool.digest(arguments),
+        digest=inverse_tool.make_digest(arguments),
         # a hash of the values after the change, to see later if someone has changed them again
         left=hash_old_values(preview),
         title=title,

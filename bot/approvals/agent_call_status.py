@@ -80,5 +80,5 @@ def _describe_end(proposal: Proposal, end: str) -> str:
     """Return the text on a call for the agent: the result, or the state in words. ``end``: see `name_end`."""
     if end != "succeeded" or proposal.ended_badly:
         return bound_text(for_model(proposal))
-    edits = "".join(f"{edit.words_for_model}.\n" for edit in proposal.edits)
+    edits = "".join(f"{edit.description_for_model}.\n" for edit in proposal.edits)
     return edits + bound_text(proposal.result or "Done.")

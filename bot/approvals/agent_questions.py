@@ -21,14 +21,14 @@ from bot.domain.audit import Act
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
 from bot.domain.deciders import Deciders
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.text import one_line, storable
+from bot.domain.text import one_line, replace_unstorable
 from bot.domain.verbs import CHOICES, Verb
 from bot.errors import ModelTooManyQuestions, ToolError
 from bot.store import people, proposals
@@ -137,7 +137,7 @@ def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Acto
             why = "No one who wrote here has the name"
         raise ToolError(f"{why} {name}. Who wrote here: {known or 'no one'}.")
     [actor] = matching.values()
-    if people.load_person(session, actor).outside:
+    if people.load_person(session, actor).is_outsider:
         raise ToolError(f"{name} is not part of this team, so only the person you work for can be asked.")
     return actor
 
@@ -152,7 +152,7 @@ def take_answer(session: Session, context: PressContext, proposal: Proposal) -> 
         text = press.reason or ""
     else:
         text = _find_choice(proposal.choices or (), press.verb)
-    answer = redact_text(storable(one_line(text)))
+    answer = redact_text(replace_unstorable(one_line(text)))
     if not answer:
         return refuse(Answer.INVALID, proposal, "Write your answer.", {"reason": "This is needed."})
     if len(answer) > _MAX_ANSWER_CHARS:
@@ -165,8 +165,8 @@ def take_answer(session: Session, context: PressContext, proposal: Proposal) -> 
         proposal,
         State.APPROVED,
         arguments=arguments,
-        digest=digest(proposal.tool_name, proposal.tool_version, arguments),
-        votes=(*proposal.votes, context.vote(Verb.ANSWER)),
+        digest=make_digest(proposal.tool_name, proposal.tool_version, arguments),
+        votes=(*proposal.votes, context.make_vote(Verb.ANSWER)),
         **context.decision_columns,  # the columns on who decided
     )
     reply = "Answered."
@@ -215,7 +215,7 @@ def withdraw(session: Session, answered: Sequence[tuple[Proposal, Actor]], clock
         proposal = proposals.get(session, question.id)
         if proposal is None or proposal.state is not State.PROPOSED:
             continue
-        ended_by = Author.nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
+        ended_by = Author.of_nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
         _, end_jobs = end_proposal(
             session, proposal, ended_by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN
         )

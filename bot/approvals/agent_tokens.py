@@ -15,7 +15,7 @@ from bot.approvals.private_requests import make_private_request
 from bot.domain.agents import Agent
 from bot.domain.audit import Act
 from bot.domain.chat import Request
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.proposal_states import Cause, State
@@ -47,7 +47,7 @@ def make_consent_request(
     }
     if until is not None:
         arguments["until"] = f"{until:%Y-%m-%d}"
-    question_id = hash_text(canonical([agent.label, sorted(servers)]))[:32]
+    question_id = hash_text(to_canonical_json([agent.label, sorted(servers)]))[:32]
     text = f"The program {escape_markdown(agent.name)} asks to call tools for you."
     request = make_private_request(agent.person, text)
     return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {question_id}")
@@ -61,7 +61,7 @@ def end_work_of_tokens(
     Approved calls still run, since people wanted them. Returns the jobs that follow.
     """
     jobs: list[Job] = []
-    author = Author.nod(Act.REVOKE, _TOKEN_ENDED_REASON)
+    author = Author.of_nod(Act.REVOKE, _TOKEN_ENDED_REASON)
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED_REASON}
     for token in ended:
         agent_key = f"{token.name}/{token.label}"  # as in `Agent.key`

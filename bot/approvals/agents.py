@@ -209,8 +209,8 @@ class AgentCalls:
             tool_name=tool_name,
             arguments=arguments,
             address=agent.address_of(call_id),
-            text=f"{agent.words} calls {tool_name}.",
-            begin=call_id,  # the conversation of the call has the call's id
+            text=f"{agent.description} calls {tool_name}.",
+            new_conversation_id=call_id,  # the conversation of the call has the call's id
             event_id=f"{agent.label}/{key}" if key else None,
             reason=reason,
             agent=agent.key,
@@ -224,7 +224,7 @@ class AgentCalls:
             read_result = await RequestGate(self.gate).run_if_read(tool, checked, request)
         if read_result is not None:
             return describe_read(tool_name, read_result)
-        await self._check_open_calls(agent, tool.digest(checked))
+        await self._check_open_calls(agent, tool.make_digest(checked))
         return await self._open_call(request)
 
     async def _open_call(self, request: Request) -> CallStatus:

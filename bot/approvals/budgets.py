@@ -15,7 +15,7 @@ from bot.domain.budgets import WARNED_AT, Budget, Per
 from bot.domain.chat import EXTEND_BUDGET_PREFIX
 from bot.domain.conversations import Turn
 from bot.domain.people import Actor
-from bot.domain.prices import money
+from bot.domain.prices import format_money
 from bot.domain.rule_values import Subject
 from bot.domain.rulebook import Rulebook
 from bot.domain.rules import Rule, covers
@@ -52,19 +52,21 @@ class BudgetUse(NamedTuple):
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
         # the text is such as "budget 20 EUR a month for slack:T1/C2"
         _, _, budget_and_scope = self.rule.command_text.partition(" ")
-        return f"{money(self.spent, self.budget.currency)} of {budget_and_scope}"
+        return f"{format_money(self.spent, self.budget.currency)} of {budget_and_scope}"
 
 
-def list_uses(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
+def list_uses(session: Session, rulebook: Rulebook, now: datetime) -> list[BudgetUse]:
     """Return the use of every budget that has a period."""
     no_request = 0  # no turn: the budgets of one turn are left out below
-    uses = [_measure_use(session, rule, book, now, no_request) for rule in book.list_about(Subject.BUDGET)]
+    uses = [
+        _measure_use(session, rule, rulebook, now, no_request) for rule in rulebook.list_about(Subject.BUDGET)
+    ]
     return [use for use in uses if use.until is not None]
 
 
-def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
+def check_budgets(session: Session, rulebook: Rulebook, turn: Turn, now: datetime) -> None:
     """Raise ModelOverBudget if a budget that pays for the turn is used up."""
-    used_up = [use for use in _list_paying_for_turn(session, book, turn, now) if use.is_used_up]
+    used_up = [use for use in _list_paying_for_turn(session, rulebook, turn, now) if use.is_used_up]
     if not used_up:
         return
     with_period = [use for use in used_up if use.until is not None]
@@ -78,31 +80,31 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
         choice = "Continue"
     else:
         choice = f"{EXTEND_BUDGET_PREFIX}{last_to_end.rule.id}"
-        until = format_in_zone(last_to_end.until, book.zone)
+        until = format_in_zone(last_to_end.until, rulebook.zone)
         text = f"The budget is used up ({last_to_end.description}). I can answer again from {until}"
         text += f", or once an admin extends it: press the button, or send `{choice}`."
     raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
 
 
 def is_used_up(
-    session: Session, book: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
+    session: Session, rulebook: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
 ) -> bool:
     """Tell if a budget that pays for an answer to a person in a place is used up.
 
     ``request_line_id``: the id of the line with the person's request, or 0 without such a line.
     """
-    uses = _list_paying(session, book, place, asker, request_line_id, now)
+    uses = _list_paying(session, rulebook, place, asker, request_line_id, now)
     return any(use.is_used_up for use in uses)
 
 
-def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
+def claim_warnings(session: Session, rulebook: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
     """Return a warning for each budget that is almost used up, and record that it was given.
 
     Each budget warns once, until it is extended or its next period or turn begins. To be called in the
     transaction that stores the cost of an answer.
     """
     texts = []
-    for use in _list_paying_for_turn(session, book, turn, now):
+    for use in _list_paying_for_turn(session, rulebook, turn, now):
         if not WARNED_AT * use.limit <= use.spent < use.limit:
             continue
         key = f"{use.rule.id}/{use.until or turn.transcript.request_line_id}"
@@ -122,22 +124,22 @@ def _list_paying_for_turn(session: Session, book: Rulebook, turn: Turn, now: dat
 
 
 def _list_paying(
-    session: Session, book: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
+    session: Session, rulebook: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
 ) -> list[BudgetUse]:
     """Return the use of each budget that pays for an answer to a person in a place.
 
     ``request_line_id``: as in `is_used_up`.
     """
-    rules = book.list_about(Subject.BUDGET)
+    rules = rulebook.list_about(Subject.BUDGET)
     if not rules:
         return []
     accounts = people.load_person(session, asker).accounts
     paying = [rule for rule in rules if covers(rule.scope, place) or rule.scope in accounts]
-    return [_measure_use(session, rule, book, now, request_line_id) for rule in paying]
+    return [_measure_use(session, rule, rulebook, now, request_line_id) for rule in paying]
 
 
 def _measure_use(
-    session: Session, rule: Rule, book: Rulebook, now: datetime, request_line_id: int
+    session: Session, rule: Rule, rulebook: Rulebook, now: datetime, request_line_id: int
 ) -> BudgetUse:
     """Return the use of a budget. A budget for one turn pays for the answers to ``request_line_id``."""
     budget = rule.budget
@@ -148,7 +150,7 @@ def _measure_use(
         accounts = people.load_person(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # the rule's scope is not an account: the budget is for everyone
         accounts = frozenset()
-    local_now = now.astimezone(book.zone)
+    local_now = now.astimezone(rulebook.zone)
     begin = budget.per.begin(local_now).astimezone(UTC)
     spent = counts.sum_spent_since(session, begin, rule.scope, accounts)
     return BudgetUse(

@@ -16,13 +16,13 @@ from bot.approvals.lifecycle import request_redraw
 from bot.approvals.press_values import PressContext, PressOutcome, refuse
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text
 from bot.domain.preview import REMOVED, PreviewField
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text, secrets_in
-from bot.domain.text import one_line, storable
+from bot.domain.text import one_line, replace_unstorable
 from bot.domain.work_limits import QUESTIONS_PER_HOUR
 from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
 
@@ -38,38 +38,38 @@ _NOTE_TEXT = """\
 Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
 
 
-def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def ask_agent(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Post the question with its author in the conversation, and request the agent's answer there."""
-    question = storable(one_line(context.press.reason or ""))
-    if not p.is_from_model:
-        text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
-        return refuse(Answer.INVALID, p, text)
+    question = replace_unstorable(one_line(context.press.reason or ""))
+    if not proposal.is_from_model:
+        text = f"The agent didn't propose this, so it can't answer. Ask {proposal.requester.label}."
+        return refuse(Answer.INVALID, proposal, text)
     fault = _find_fault(question)
     if fault:
-        return refuse(Answer.INVALID, p, fault, {"reason": fault})
+        return refuse(Answer.INVALID, proposal, fault, {"reason": fault})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
-        return refuse(Answer.LATER, p, _ENOUGH_TEXT)
+        return refuse(Answer.LATER, proposal, _ENOUGH_TEXT)
     # no column is changed; this records the press, and raises LostRace if the proposal has changed
-    p = context.move(session, p)
-    conversation_id = teams.find_lead_conversation(session, p)
+    proposal = context.move(session, proposal)
+    conversation_id = teams.find_lead_conversation(session, proposal)
     asker_name = one_line(context.card_author)
-    title = one_line(p.description)
+    title = one_line(proposal.description)
 
     # a notice, which people see, and a note, which the model reads
     notice = f"Question from {asker_name} about: {title}\n\n> {question}"
     last_heard = messages.find_last_heard(session, conversation_id)
     messages.add_notice(session, conversation_id, notice, last_heard, context.now, delivered=False)
-    schema = proposals.load_schema(session, p.tool_name, p.tool_version)
-    change = _format_change(p, schema)
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
+    change = _format_change(proposal, schema)
     note = _NOTE_TEXT.format(who=asker_name, title=title, change=change, question=question)
     note_id = messages.add_note(session, conversation_id, note, context.now)
     turns.request_turn(session, conversation_id, context.now)
 
     # the question, stored so that the answer to the note is posted at the question's place
-    place = _choose_place(session, context.press, p, conversation_id)
+    place = _choose_place(session, context.press, proposal, conversation_id)
     asker = context.press.actor
     stored = AskedQuestion(
-        proposal_id=p.id,
+        proposal_id=proposal.id,
         home=conversation_id,
         note=note_id,
         asker=str(asker),
@@ -81,8 +81,12 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutc
     )
     questions.store_question(session, stored, context.now)
     text = f"Asked. The agent answers {place.where_text}. Nothing was decided."
-    jobs = (request_redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
-    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    jobs = (
+        request_redraw(session, proposal),
+        Job(Work.DELIVER, conversation_id),
+        Job(Work.TURN, conversation_id),
+    )
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (proposal,)), jobs)
 
 
 class _AnswerPlace(NamedTuple):
@@ -93,7 +97,7 @@ class _AnswerPlace(NamedTuple):
     ref: str = ""  # the reference of the card there, below which the answer is posted, or empty
 
 
-def _choose_place(session: Session, press: Press, p: Proposal, conversation_id: str) -> _AnswerPlace:
+def _choose_place(session: Session, press: Press, proposal: Proposal, conversation_id: str) -> _AnswerPlace:
     """Return the place for the answer, by the card that was pressed."""
     conversation = conversations.get_conversation(session, conversation_id)
     origin = conversation.origin if conversation else None
@@ -103,7 +107,7 @@ def _choose_place(session: Session, press: Press, p: Proposal, conversation_id: 
         return _AnswerPlace("here")
     if press.address is None:
         return _AnswerPlace("in its conversation")
-    cards = posted_cards.list_copies(session, p.card_id)
+    cards = posted_cards.list_copies(session, proposal.card_id)
     pressed_cards = [card for card in cards if card.ref == press.ref]
     cards_there = [card for card in cards if card.address == press.address]
     candidates = [*pressed_cards, *cards_there]  # the pressed card first
@@ -125,12 +129,12 @@ def _find_fault(question: str) -> str:
     return ""
 
 
-def _format_change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
+def _format_change(proposal: Proposal, schema: Mapping[str, Any] | None) -> str:
     """Return the exact change, each line indented so that no line looks like Nod's own."""
-    arguments = canonical(redact_arguments(p.arguments, schema))
-    fields = "\n".join(f"{field.field}: {_format_field(field)}" for field in p.preview)
-    fields = redact_text(fields, secrets_in(p.arguments, schema))
-    text = f"Tool: {p.tool_name}\nArguments: {arguments}\n{fields}".strip()
+    arguments = to_canonical_json(redact_arguments(proposal.arguments, schema))
+    fields = "\n".join(f"{field.field}: {_format_field(field)}" for field in proposal.preview)
+    fields = redact_text(fields, secrets_in(proposal.arguments, schema))
+    text = f"Tool: {proposal.tool_name}\nArguments: {arguments}\n{fields}".strip()
     lines = bound_text(text, _MAX_CHANGE_CHARS).splitlines()
     return "\n".join(f"    {line}" for line in lines)
 

@@ -96,7 +96,7 @@ def decide(
         person=person,
         policies=policies,
         now=now,
-        is_paused=policy.book.paused,
+        is_paused=policy.rulebook.paused,
         prepared=prepared,
         absences=policy.absences,
         absent=absent,
@@ -124,7 +124,7 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
 
     # the state: a proposal whose time is over ends first
     jobs: tuple[Job, ...] = ()
-    if proposal.state is State.PROPOSED and proposal.expires_at <= now and not policy.book.paused:
+    if proposal.state is State.PROPOSED and proposal.expires_at <= now and not policy.rulebook.paused:
         proposal, jobs = expire(session, proposal, now)
     # ``presses.py`` computes the contents of an expired proposal again, and repeats the press with these
     # (``current``). Then the proposal is opened again, unless programs act on its end (``is_final``)
@@ -156,10 +156,11 @@ def _find_verb_refusal(
 ) -> PressOutcome | None:
     """Return the refusal of a verb; None if the proposal takes the verb, and no rule forbids its run."""
     press = context.press
-    # ``undoes``: the id of the proposal whose change this one undoes
-    if proposal.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
+    if proposal.undoes_proposal_id and (
+        press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None
+    ):
         return refuse(Answer.INVALID, proposal, "What undoes a change can't be edited or allowed in advance.")
-    if press.verb in _RUNNING and policy.book.has_forbid_rule:  # there are rules that forbid calls
+    if press.verb in _RUNNING and policy.rulebook.has_forbid_rule:  # there are rules that forbid calls
         call = replace(rights.call_of(session, proposal), at=context.now)
         why = policy.find_call_objection(call)
         if why:
@@ -196,7 +197,7 @@ def _describe_changes(proposal: Proposal, seen_round: int | None) -> str:
     """Return the refusal of a press on an earlier round, with the edits that were made since."""
     text = "This changed after the card was shown"
     if seen_round is not None:
-        edits = [edit.words for edit in proposal.edits if edit.round > seen_round]
+        edits = [edit.description for edit in proposal.edits if edit.round > seen_round]
         if edits:
             text += f": {'; '.join(edits)}"
     return f"{text}. Look at the new card, then decide."

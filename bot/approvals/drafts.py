@@ -15,13 +15,13 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from bot.approvals.tool_code import await_tool
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import Actor
 from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import hide_values, redact_arguments, redact_text, secrets_in
-from bot.domain.text import format_request, is_echo, one_line, shorten, storable
+from bot.domain.text import format_request, is_echo, one_line, replace_unstorable, shorten
 from bot.domain.trials import Trial
 from bot.domain.value_text import label_of
 from bot.domain.verdicts import Judgement, Verdict, make_terms
@@ -52,7 +52,7 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
     """Return the JSON object that the model wrote. Raises BadArguments for any other text."""
     try:
         raw = json.loads(arguments or "{}")
-        canonical(raw).encode()  # raises for numbers and characters that JSON can't represent
+        to_canonical_json(raw).encode()  # raises for numbers and characters that JSON can't represent
     except (ValueError, RecursionError) as error:
         raise BadArguments({"arguments": f"this is not JSON: {error}"}) from None
     if not isinstance(raw, dict):
@@ -98,10 +98,12 @@ def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     def make_text(value: object) -> str | None:
         if value is None:
             return None
-        return storable(str(value))
+        return replace_unstorable(str(value))
 
     return [
-        PreviewField(storable(str(field.field)), make_text(field.old_value), make_text(field.new_value))
+        PreviewField(
+            replace_unstorable(str(field.field)), make_text(field.old_value), make_text(field.new_value)
+        )
         for field in fields
     ]
 
@@ -133,7 +135,7 @@ async def _ask_reversibility(
     if trial is not None and applies_trial and trial.final:  # the reason why its changes can't be undone
         return _Reversibility(can_be_undone=False, why_not=trial.final)
     if tool.undo is None:
-        trial_undo = tool.trying.undo if tool.trying else None
+        trial_undo = tool.trial_functions.undo if tool.trial_functions else None
         return _Reversibility(can_be_undone=applies_trial and trial_undo is not None)
     inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
     if isinstance(inverse, str):  # the reason why no call undoes the change
@@ -190,11 +192,11 @@ def draft(
         reason=shown_reason[:_MAX_REASON_CHARS],
         requester=requester,
         state=State.APPROVED if runs_by_rule else State.PROPOSED,
-        decided_by=f"policy ({verdict.rule})" if runs_by_rule else None,
+        decided_by=f"policy ({verdict.rule_text})" if runs_by_rule else None,
         decided_at=now if runs_by_rule else None,
         round=1,
         version=1,
-        digest=tool.digest(arguments),
+        digest=tool.make_digest(arguments),
         created_at=now,
         updated_at=now,
         connection=tool.connection.with_short_names if tool.connection else None,

@@ -24,7 +24,7 @@ from bot.approvals import lifecycle
 from bot.approvals.private_requests import make_private_request
 from bot.domain import kinds
 from bot.domain.chat import Clock, Inbox, Reply, Request
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import AGENTS, Actor
 from bot.domain.preview import PreviewField
@@ -99,7 +99,7 @@ class Questions:
     async def end_waiting(self) -> None:
         """Tell every waiting call that no answer comes. Each can then end before this process does."""
         self._inbox = None
-        self._notifier.notify(others=False)
+        self._notifier.notify(to_peers=False)
 
     async def stop(self) -> None:
         """Wait for questions that are being cancelled."""
@@ -194,7 +194,7 @@ class Questions:
         """
         checker = ArgumentSchema(question.schema or {"type": "object"})
         parameters = simplify_schema(question.schema or {})
-        shape = canonical([question.server, question.message, question.schema, question.url])
+        shape = to_canonical_json([question.server, question.message, question.schema, question.url])
 
         async def confirm_answer(_: GivenArguments, __: CallContext) -> ToolOutput:
             if name not in open_names:
@@ -258,7 +258,7 @@ def _address_question(session: Session, question: Question, now: datetime) -> Re
         agent = tokens.find_agent(session, Actor(AGENTS, question.agent), now)
         if agent is None:
             return None
-        text = f"{question.server} has a question in a call of {agent.words}."
+        text = f"{question.server} has a question in a call of {agent.description}."
         return make_private_request(agent.person, text)
     actor = Actor.parse(question.requested_by)
     conversation = conversations.get_conversation(session, question.conversation_id)
@@ -275,7 +275,7 @@ def _address_question(session: Session, question: Question, now: datetime) -> Re
         address=conversation.address,
         text=f"{question.server} has a question.",
         private=conversation.private,
-        into=conversation.id,
+        conversation_id=conversation.id,
     )
 
 

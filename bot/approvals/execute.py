@@ -84,7 +84,7 @@ class Execution:
     database: Database
     clock: Clock
     process: str  # the id of this process
-    own: WorkCache  # a cache of the turns and proposals that this process has just made
+    work_cache: WorkCache  # a cache of the turns and proposals that this process has just made
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
@@ -112,7 +112,7 @@ class Execution:
         in a batch or a teammate's work. Such a run is claimed when it is started. If a run is returned,
         `keep_claimed` or `drop` must follow.
         """
-        opened = self.own.take_opened(proposal_id)
+        opened = self.work_cache.take_opened(proposal_id)
         if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MAX_CLAIMED_EARLY:
             return None
         if opened.connection or opened.teammate or opened.batch or opened.trial:
@@ -163,7 +163,7 @@ class Execution:
         job that starts this run.
         """
         self._started[proposal_id] += 1
-        approved = self.own.take_approved(proposal_id)
+        approved = self.work_cache.take_approved(proposal_id)
         run = self._claimed.pop(proposal_id, None)
         try:
             if run is not None:
@@ -232,8 +232,8 @@ class Execution:
         try:
             available = await self.registry.load_tools(context_of(proposal))
             tool = available.get(proposal.tool_name)
-            if proposal.applies and tool.trying is not None and tool.trying.touches:
-                return tool.trying.touches
+            if proposal.applies_trial and tool.trial_functions is not None and tool.trial_functions.touches:
+                return tool.trial_functions.touches
             return await await_tool(tool.name, tool.name_touched(proposal.arguments), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; the run meets the same error, and tells people
             return proposal.tool_name
@@ -285,7 +285,7 @@ class Execution:
 
     async def _find_new_preview(self, tool: Tool, proposal: Proposal) -> PreviewAndTrial | None:
         """Return the new preview if the call's changes are no longer those that people saw, else None."""
-        if proposal.applies:  # the run applies the trial's changes
+        if proposal.applies_trial:  # the run applies the trial's changes
             is_unchanged = await self._trials.is_unchanged(tool, proposal)
         elif tool.preview is None and _shows_no_old_values(proposal):
             is_unchanged = True  # the arguments were shown, and the digest says that they are the same
@@ -376,7 +376,7 @@ class Execution:
         """Run the tool, apply the trial, or conclude a call that has no run. Raises the tool's errors."""
         if tool.conclude is not None:
             return tool.conclude(claimed.arguments)
-        if claimed.applies:
+        if claimed.applies_trial:
             return await self._trials.apply(tool, claimed, context)
         return await run_tool(tool, claimed.arguments, context)
 
@@ -397,7 +397,7 @@ class Execution:
         # a rule may stop the rest of a batch after a row that failed
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
-            turn_process = self.own.find_turn_owner(proposal.requester)
+            turn_process = self.work_cache.find_turn_owner(proposal.requester)
             try:
                 stored = await self.database.write(
                     partial(runs.finish, turn_process=turn_process, policies=policies, **changes),
@@ -413,7 +413,7 @@ class Execution:
                 if stored:
                     _, jobs = stored
                 if turn_process and Job(Work.TURN, proposal.conversation_id) in jobs:
-                    self.own.note_turn_begun(proposal.conversation_id, proposal.requester)
+                    self.work_cache.note_turn_begun(proposal.conversation_id, proposal.requester)
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -444,7 +444,7 @@ def _has_same_old_values(proposal: Proposal, preview: Sequence[PreviewField]) ->
 
 def _is_as_shown(tool: Tool, proposal: Proposal) -> bool:
     """Tell if the tool and the arguments are still those that the card shows."""
-    return tool.kind is proposal.kind and tool.digest(proposal.arguments) == proposal.digest
+    return tool.kind is proposal.kind and tool.make_digest(proposal.arguments) == proposal.digest
 
 
 def _find_cause(error: Exception) -> Cause:
@@ -453,27 +453,27 @@ def _find_cause(error: Exception) -> Cause:
     return Cause.ERROR
 
 
-def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
+def _hide_answer(proposal: Proposal, output: ToolOutput) -> dict[str, Any]:
     """Return the columns to store for a run whose answer only its owner sees, in the key ``for_owner``."""
     answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
     if output.files:
         answer += f"\n{len(output.files)} files came with it, which Nod did not keep."
-    columns: dict[str, Any] = {"result": _fill(_HIDDEN_ANSWER, p), "for_owner": answer}
-    columns |= dict.fromkeys(("told", "ended_badly", "result_url"))
+    columns: dict[str, Any] = {"result": _fill(_HIDDEN_ANSWER, proposal), "for_owner": answer}
+    columns |= dict.fromkeys(("result_sentence", "ended_badly", "result_url"))
     if output.ended_badly:
         columns["ended_badly"] = "The call did not end well"
-    if p.undo_seconds:
-        columns["inverse"] = Inverse(_fill(_NO_INVERSE, p))
+    if proposal.undo_seconds:
+        columns["inverse"] = Inverse(_fill(_NO_INVERSE, proposal))
     return columns
 
 
-def _hide_error(p: Proposal, error: Exception, error_text: str) -> dict[str, Any]:
+def _hide_error(proposal: Proposal, error: Exception, error_text: str) -> dict[str, Any]:
     """Return the columns to store for a run whose error only its owner sees, in the key ``for_owner``."""
-    return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, p), "for_owner": error_text}
+    return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, proposal), "for_owner": error_text}
 
 
-def _fill(template: str, p: Proposal) -> str:
+def _fill(template: str, proposal: Proposal) -> str:
     """Put the names of a call's server and owner into a text."""
-    if p.connection is None:
-        raise ValueError(f"{p.id} runs in no one's name")
-    return template.format(server=p.connection.server, owner=p.connection.owner_label)
+    if proposal.connection is None:
+        raise ValueError(f"{proposal.id} runs in no one's name")
+    return template.format(server=proposal.connection.server, owner=proposal.connection.owner_label)

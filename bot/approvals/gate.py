@@ -184,16 +184,16 @@ class Gate:
         """Judge the calls in their order, within the number of proposals that may still be opened."""
         judged_calls: list[JudgedCall] = []
         room = answer.rows.answer_room
-        room_left = room.left
+        room_left = room.proposals_left
         proposed_kinds: set[ProposalKind] = set()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
                 judged_calls.append(answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
-            if call.refused:  # the model wrote something that can't be read as a call
-                judged_calls.append(answer_call(call, call.name, f"ERROR: {call.refused}"))
+            if call.refusal:  # the model wrote something that can't be read as a call
+                judged_calls.append(answer_call(call, call.name, f"ERROR: {call.refusal}"))
                 continue
-            refusal_if_full = room.words if room_left <= 0 else None
+            refusal_if_full = room.refusal if room_left <= 0 else None
             judged = await self._consider_one(answer, call, position, refusal_if_full)
             if judged.proposal is not None:
                 kind = judged.proposal.kind
@@ -227,7 +227,7 @@ class Gate:
         if trial and trial.applies and judged.undo_seconds:
             if trial.final:  # the trial showed why its changes can't be undone
                 proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.final))
-            elif tool.undo is None and tool.trying and tool.trying.undo:
+            elif tool.undo is None and tool.trial_functions and tool.trial_functions.undo:
                 # the tool can undo only what a trial has shown, not a run for real
                 proposal = replace(proposal, undo_seconds=judged.undo_seconds, inverse=None)
         return replace(judged, proposal=proposal)
@@ -245,7 +245,7 @@ class Gate:
         if find_current_plan(transcript.proposals.values()) is None:
             tools = tools.without({team.STEP_DONE: "You have no approved plan."})
         # these rules may be a little old; `consider` reads the newest and refuses what they forbid
-        if not self.policies.latest_policy.book.has_forbid_rule:
+        if not self.policies.latest_policy.rulebook.has_forbid_rule:
             return tools
         policy, person = await self.database.read(self.policies.load_with_person, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)
@@ -290,10 +290,10 @@ class Gate:
             if tool.effect and not policy.find_call_objection(facts):
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy, transcript))
-            if policy.book.has_conditions:  # some rules have conditions on arguments
+            if policy.rulebook.has_conditions:  # some rules have conditions on arguments
                 self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
-                return answer_call(call, summary, f"REFUSED: {verdict.rule}")
+                return answer_call(call, summary, f"REFUSED: {verdict.rule_text}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 question = _ask_to_read(answer, tool, facts)
                 if question is None:
@@ -316,7 +316,7 @@ class Gate:
                 summary = await title_of(tool, arguments) if tool.title else summary
                 undo_seconds = find_undo_seconds(verdict)
                 verdict = await limit_undo(tool, arguments, preview, verdict)
-            likeness = await tool.likeness(arguments)
+            likeness = await tool.find_likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             is_nods_text = isinstance(error, BadArguments | UnknownTool | CallRefused)
             text = f"ERROR: {describe_and_log(error, call.name)}"
@@ -334,13 +334,13 @@ class Gate:
             teammate=teammate.name if teammate else "",
             schedule=transcript.schedule,
         )
-        will_ask = proposal.state is State.PROPOSED and not policy.book.paused
+        will_ask = proposal.state is State.PROPOSED and not policy.rulebook.paused
         return JudgedCall(
             recorded,
             proposal=proposal,
             likeness=likeness,
             batch=(tool.batch or tool.name) if tool.kind.is_batched else "",
-            tool_to_try=tool if tool.trying and will_ask else None,
+            tool_to_try=tool if tool.trial_functions and will_ask else None,
             undo_seconds=undo_seconds,
         )
 
@@ -363,11 +363,11 @@ class Gate:
     async def is_paused(self) -> bool:
         """Tell if everything is paused."""
         policy = await self.database.read(self.policies.load)
-        return bool(policy.book.paused)
+        return bool(policy.rulebook.paused)
 
     def _log_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, the rules whose conditions no longer fit its arguments."""
-        for number, why in policy.book.explain_misfits({tool.name: tool.form}).items():
+        for number, why in policy.rulebook.explain_misfits({tool.name: tool.form_schema}).items():
             if (number, tool.version) not in self._logged_misfits:
                 self._logged_misfits.add((number, tool.version))
                 log.warning("a rule does not fit its tool", rule=number, why=why)
@@ -375,7 +375,7 @@ class Gate:
     async def keep_schema(self, tool: Tool) -> None:
         """Store a tool's schema before its first proposal, once for each version."""
         if (tool.name, tool.version) not in self._stored_schemas:
-            await self.database.write(proposals.store_schema, tool.name, tool.version, tool.form)
+            await self.database.write(proposals.store_schema, tool.name, tool.version, tool.form_schema)
             self._stored_schemas.add((tool.name, tool.version))
 
     async def read(
@@ -420,7 +420,7 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
 
     Just declined means: since a person last asked for work.
     """
-    digest_of_call = tool.digest(arguments)
+    digest_of_call = tool.make_digest(arguments)
     if digest_of_call not in answer.rows.open_or_declined:
         return
     declined_by = answer.rows.open_or_declined[digest_of_call]  # empty for an open call
@@ -438,11 +438,11 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
         return None
-    if tool.digest(facts.arguments) in answer.rows.open_or_declined:
+    if tool.make_digest(facts.arguments) in answer.rows.open_or_declined:
         raise CallRefused(_IS_OPEN)
     verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
-        raise CallRefused(verdict.rule)
+        raise CallRefused(verdict.rule_text)
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 

@@ -31,7 +31,7 @@ from bot.domain.agents import describe_agent
 from bot.domain.audit import Act
 from bot.domain.call_facts import CallFacts, Place
 from bot.domain.chat import Address, chat_of
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import AGENTS, LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposal_states import State
@@ -84,7 +84,7 @@ class GrantTerms:
     """The terms on which calls are allowed."""
 
     scope: Scope  # the calls that are allowed
-    words: str  # the scope, for people
+    description: str  # the scope, for people
     audience: GrantAudience  # the people and places whose calls are allowed
     duration: GrantDuration
 
@@ -121,7 +121,7 @@ def give_grant(
         tool_version=scope.tool_version,
         rung=scope.rung,
         match=scope.match,
-        words=terms.words if is_of_plan else f"{terms.words}, for {whose}",
+        words=terms.description if is_of_plan else f"{terms.description}, for {whose}",
         person_id=person.id,
         person_name=person.name or person.id,
         conversation_id=proposal.conversation_id,
@@ -137,9 +137,9 @@ def give_grant(
     )
     session.add(row)
     session.flush()
-    by = Author.press(Act.GIVE, actor, person)
+    author = Author.of_person(Act.GIVE, actor, person)
     after = admin_changes.make_grant_state(row)
-    admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
+    admin_changes.record(session, Thing.GRANT, f"G-{row.id}", author, None, after, now, row.tool_name)
     return _read_grant(row)
 
 
@@ -153,7 +153,7 @@ def _describe_audience(
     if proposal.agent:
         return describe_agent(proposal.agent, proposal.requester)
     here = "one private conversation" if is_private else f"one conversation in {chat}"
-    return audience.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
+    return audience.describe(proposal.requester.label, here, str(chat), proposal.schedule or "")
 
 
 def find_grant_objection(session: Session, policies: Policies, proposal: Proposal) -> str | None:
@@ -170,8 +170,10 @@ def find_grant_objection(session: Session, policies: Policies, proposal: Proposa
         return None
     if proposal.schedule:
         return "What can't be undone asks each time that a schedule runs."
-    book = policies.load(session).book
-    if book.list_about(Subject.GRANTS) and book.grants_reach_destructive(rights.call_of(session, proposal)):
+    rulebook = policies.load(session).rulebook
+    if rulebook.list_about(Subject.GRANTS) and rulebook.grants_reach_destructive(
+        rights.call_of(session, proposal)
+    ):
         return None
     return "What can't be undone asks each time, unless an admin allows grants for it."
 
@@ -236,13 +238,13 @@ def _list_usable(
     if not covering or find_grant_objection(session, policies, proposal):
         return
     policy = policies.load(session)
-    needs_same_rule = _has_rule_with_limits(policy.book, proposal)
+    needs_same_rule = _has_rule_with_limits(policy.rulebook, proposal)
     requester = people.load_person(session, proposal.requester)
     address = conversations.load_place(session, proposal.conversation_id).address
     for grant in covering:
         if not grant.is_for(requester.accounts, address):
             continue
-        if requester.outside and grant.requester is None:
+        if requester.is_outsider and grant.requester is None:
             continue  # a grant for everyone does not cover people of other companies
         if proposal.agent and not _is_of_agent(session, grant, proposal.agent):
             continue  # a grant for a person or for another agent does not cover this one
@@ -250,7 +252,7 @@ def _list_usable(
             continue  # a schedule's runs need a grant for that schedule, which covers nothing else
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
             continue
-        if needs_same_rule and not _was_given_under(session, grant, proposal.rule):
+        if needs_same_rule and not _was_given_under(session, grant, proposal.rule_text):
             continue
         # the stored id of the giver is one of their accounts: load the Person who has this account today
         giver = people.load_person(session, Actor.parse(grant.person_id, grant.person_name))
@@ -260,15 +262,17 @@ def _list_usable(
             yield grant
 
 
-def _has_rule_with_limits(book: Rulebook, proposal: Proposal) -> bool:
+def _has_rule_with_limits(rulebook: Rulebook, proposal: Proposal) -> bool:
     """Tell if the rule that asks about a call has limits: such a rule outranks grants given under others."""
-    return any(rule.limits and rule.words == proposal.rule for rule in book.list_about(Subject.POLICY))
+    return any(
+        rule.limits and rule.description == proposal.rule_text for rule in rulebook.list_about(Subject.POLICY)
+    )
 
 
 def _was_given_under(session: Session, grant: Grant, rule: str) -> bool:
     """Tell if a grant was given on a card that this rule, in words, asked for."""
     origin = proposals.get(session, grant.proposal_id)
-    return origin is not None and origin.rule == rule
+    return origin is not None and origin.rule_text == rule
 
 
 def _is_of_agent(session: Session, grant: Grant, agent: str) -> bool:
@@ -292,8 +296,8 @@ def _list_covering(session: Session, proposal: Proposal, like: Likeness, now: da
         "tool_version": proposal.tool_version,
         "conversation_id": proposal.conversation_id,
         "connection": proposal.connection.key if proposal.connection else "",
-        "exact": canonical(proposal.arguments),
-        "key": None if like.key is None else canonical(like.key),
+        "exact": to_canonical_json(proposal.arguments),
+        "key": None if like.key is None else to_canonical_json(like.key),
     }
     rows = session.connection().execute(_FOR_CALL, call)
     is_destructive = proposal.risk.level is Level.DESTRUCTIVE
@@ -390,39 +394,39 @@ def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
     return None
 
 
-def end_given_by(session: Session, person_id: str, by: Author, now: datetime) -> int:
+def end_given_by(session: Session, person_id: str, author: Author, now: datetime) -> int:
     """End the grants that a Person gave, and return their number."""
-    return _end(session, _is_live(now) & (col(GrantRow.person_id) == person_id), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.person_id) == person_id), author, now)
 
 
-def end_with_conversation(session: Session, conversation_id: str, by: Author, now: datetime) -> int:
+def end_with_conversation(session: Session, conversation_id: str, author: Author, now: datetime) -> int:
     """End the grants for a conversation that has ended."""
     is_of_conversation = col(GrantRow.conversation_id) == conversation_id
-    return _end(session, _is_live(now) & is_of_conversation & col(GrantRow.only_there).is_(True), by, now)
+    return _end(session, _is_live(now) & is_of_conversation & col(GrantRow.only_there).is_(True), author, now)
 
 
-def end_with_schedule(session: Session, schedule_id: str, by: Author, now: datetime) -> int:
+def end_with_schedule(session: Session, schedule_id: str, author: Author, now: datetime) -> int:
     """End the grants for a schedule's runs."""
-    return _end(session, _is_live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.schedule) == schedule_id), author, now)
 
 
-def end_with_raised_quorum(session: Session, proposal_id: str, by: Author, now: datetime) -> int:
+def end_with_raised_quorum(session: Session, proposal_id: str, author: Author, now: datetime) -> int:
     """End the grants that were given on the card of a proposal. It needs one more approval now."""
-    return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), author, now)
 
 
-def end_with_agent(session: Session, agent: str, by: Author, now: datetime) -> int:
+def end_with_agent(session: Session, agent: str, author: Author, now: datetime) -> int:
     """End the grants for an agent whose token has ended."""
-    return _end(session, _is_live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), author, now)
 
 
-def end_with_plan(session: Session, conversation_id: str, by: Author, now: datetime) -> int:
+def end_with_plan(session: Session, conversation_id: str, author: Author, now: datetime) -> int:
     """End the grants of a conversation's earlier plan."""
     is_of_plan = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
-    return _end(session, _is_live(now) & is_of_plan, by, now)
+    return _end(session, _is_live(now) & is_of_plan, author, now)
 
 
-def move_to_chat(session: Session, old: Address, new: Address, by: Author, now: datetime) -> None:
+def move_to_chat(session: Session, old: Address, new: Address, author: Author, now: datetime) -> None:
     """Move the live grants for a chat, and for the threads in it, to the chat's new address."""
     is_there = is_at_or_below(col(GrantRow.place), str(old))
     for row in session.exec(select(GrantRow).where(_is_live(now), is_there).order_by(col(GrantRow.id))):
@@ -431,7 +435,7 @@ def move_to_chat(session: Session, old: Address, new: Address, by: Author, now: 
         session.add(row)
         session.flush()
         after = admin_changes.make_grant_state(row)
-        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, after, now, row.tool_name)
+        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", author, before, after, now, row.tool_name)
 
 
 def end_old_prefix_grants(session: Session, tool_name: str, form: str, now: datetime) -> int:
@@ -443,10 +447,10 @@ def end_old_prefix_grants(session: Session, tool_name: str, form: str, now: date
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
     old = [row.id for row in rows if json.loads(row.match)[:1] != [form]]
-    return _end(session, col(GrantRow.id).in_(old), Author.nod(Act.END_WITH_UPDATE), now)
+    return _end(session, col(GrantRow.id).in_(old), Author.of_nod(Act.END_WITH_UPDATE), now)
 
 
-def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> int:
+def _end(session: Session, condition: ColumnElement[bool], author: Author, now: datetime) -> int:
     """End grants, record by whom, and return their number.
 
     The rows are locked, so that only one of two processes records the end of a grant.
@@ -454,9 +458,9 @@ def _end(session: Session, condition: ColumnElement[bool], by: Author, now: date
     ended = session.exec(select(GrantRow).where(condition).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
         before = admin_changes.make_grant_state(row)
-        row.revoked_at, row.revoked_by = now, by.actor
+        row.revoked_at, row.revoked_by = now, author.actor
         session.add(row)
-        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)
+        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", author, before, None, now, row.tool_name)
     return len(ended)
 
 
@@ -470,5 +474,6 @@ def _read_grant(row: Any) -> Grant:
         Grant,
         row,
         scope=Scope(row.tool_name, row.tool_version, GrantScope(row.rung), row.match),
+        description=row.words,
         conversation_id=row.conversation_id if row.only_there else None,
     )

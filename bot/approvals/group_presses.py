@@ -167,7 +167,7 @@ def decide_all(
 def find_inverse(outcome: PressOutcome) -> Proposal | None:
     """Return the proposal that a press on Undo has opened, or None."""
     for proposal in outcome.reply.proposals:
-        if proposal.undoes:
+        if proposal.undoes_proposal_id:
             return proposal
     return None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.redaction import HIDDEN
 from bot.errors import BadArguments
 
@@ -23,7 +23,7 @@ def restore_secrets(
             complete[key] = before[key]
         elif isinstance(value, Mapping) and isinstance(shown.get(key), Mapping):
             complete[key] = restore_secrets(value, before[key], shown[key])
-        elif HIDDEN in canonical(value):
+        elif HIDDEN in to_canonical_json(value):
             raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
         else:
             complete[key] = value

@@ -23,7 +23,7 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.similarity import Likeness
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.domain.work_limits import Bounds
 from bot.errors import CallRefused, LostRace, TooManyCalls
 from bot.store import (
@@ -74,13 +74,13 @@ def store_message(
     if conversation_id is None:
         if messages.find_conversation_of_event(session, message.address.channel, message.event_id):
             return None  # stored by another process, or here before its conversation was ended
-        if message.continues:
+        if message.needs_open_conversation:
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
         title = message.text or ", ".join(file.name for file in message.files)
         conversation_id = conversations.begin_conversation(session, message, title, now)
 
     # the message, once for each event
-    text, name = storable((message.text, message.actor.name))
+    text, name = replace_unstorable((message.text, message.actor.name))
     handles = [f"out-{secrets.token_hex(8)}" for _ in message.files]
     message_id = insert_new(
         session,
@@ -161,9 +161,9 @@ def _store_files(
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> StoredLine | None:
     """Store the notice above a request's card. Returns None if its event was stored before.
 
-    A request may name its conversation (``into``). Otherwise it joins the current one at its address.
+    A request may name its conversation. Otherwise it joins the current one at its address.
     """
-    conversation_id = request.into or conversations.find_current_id(session, request.address)
+    conversation_id = request.conversation_id or conversations.find_current_id(session, request.address)
     if conversation_id is None:
         conversation_id = conversations.begin_conversation(session, request, call.summary, now)
     message_id = insert_new(
@@ -172,7 +172,7 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
         {
             "conversation_id": conversation_id,
             "role": LineRole.NOTICE,
-            "text": storable(request.text),
+            "text": replace_unstorable(request.text),
             "after": messages.find_last_heard(session, conversation_id),
             "name": "",
             "channel": request.address.channel if request.event_id else None,
@@ -248,7 +248,7 @@ def open_request(
     asked_by = f"asked for by {request.actor}"
     if request.agent:
         asked_by += f" through {request.agent}"
-    author = Author.nod(Act.PROPOSE, asked_by)
+    author = Author.of_nod(Act.PROPOSE, asked_by)
     [proposal] = transitions.insert_proposals(session, [proposal], author)
     if proposal.kind.is_form:  # an MCP server's question
         transitions.claim_question(session, proposal.id, process)

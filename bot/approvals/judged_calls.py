@@ -38,4 +38,4 @@ class JudgedCall:
 def answer_call(call: ToolCall, summary: str, text: str, *, may_be_foreign: bool = False) -> JudgedCall:
     """Return a judged call with ``text`` as its result; ``may_be_foreign``: a tool may have written it."""
     recorded = Call(call.id, call.name, call.arguments, summary)
-    return JudgedCall(recorded, result=CallResult(text, ok=False, outside=may_be_foreign))
+    return JudgedCall(recorded, result=CallResult(text, ok=False, is_from_tool=may_be_foreign))

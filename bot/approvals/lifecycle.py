@@ -38,44 +38,60 @@ from bot.store.rules import Policies
 _UNDONE_NOTE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
 
 
-def request_redraw(session: Session, p: Proposal) -> Job:
+def request_redraw(session: Session, proposal: Proposal) -> Job:
     """Return the job that redraws the posted cards on which a proposal stands, alone or with others.
 
     If no card is outdated, the returned job only tells listeners of the change (`CHANGED`).
     """
-    if transitions.has_outdated_cards(session, p):
-        return Job(Work.REDRAW, str(p.message_id))
+    if transitions.has_outdated_cards(session, proposal):
+        return Job(Work.REDRAW, str(proposal.message_id))
     return CHANGED
 
 
 def move_or_raise(
-    session: Session, before: Proposal, by: Author, now: datetime, state: State | None = None, **changes: Any
+    session: Session,
+    before: Proposal,
+    author: Author,
+    now: datetime,
+    state: State | None = None,
+    **changes: Any,
 ) -> Proposal:
     """Change a proposal like `transitions.change_proposal`, and return it as it is now.
 
-    ``by``: the author of the change, for the audit log. ``changes``: the columns to change. Raises LostRace
-    if someone else has changed it since it was read.
+    ``author``: the author of the change, for the audit log. ``changes``: the columns to change. Raises
+    LostRace if someone else has changed it since it was read.
     """
-    after = transitions.change_proposal(session, before, by, now, state, **changes)
+    after = transitions.change_proposal(session, before, author, now, state, **changes)
     if after is None:
         raise LostRace
     return after
 
 
 def end_proposal(
-    session: Session, p: Proposal, by: Author, now: datetime, state: State, who: str | None, **changes: Any
+    session: Session,
+    proposal: Proposal,
+    author: Author,
+    now: datetime,
+    state: State,
+    who: str | None,
+    **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal without running it.
 
-    ``by``: the author for the audit log. ``who``: the name of the person, or of the part of Nod, that ended
-    it, for cards; None if no one decided that. Returns the proposal as it is now, and the jobs that follow.
+    ``author``: the author for the audit log. ``who``: the name of the person, or of the part of Nod, that
+    ended it, for cards; None if no one decided that. Returns the proposal as it is now, and the jobs that
+    follow.
     Raises LostRace.
     """
     if who is not None:
-        changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = move_or_raise(session, p, by, now, state, **changes)
-    jobs = (request_redraw(session, p), *update_original(session, p, now), *settle_answer(session, p, now))
-    return p, jobs
+        changes |= {"decided_by": who, "decided_from": author.channel, "decided_at": now}
+    proposal = move_or_raise(session, proposal, author, now, state, **changes)
+    jobs = (
+        request_redraw(session, proposal),
+        *update_original(session, proposal, now),
+        *settle_answer(session, proposal, now),
+    )
+    return proposal, jobs
 
 
 def expire_due(
@@ -85,34 +101,36 @@ def expire_due(
 
     Returns each as it is now, with the jobs that follow.
     """
-    if policies.load(session).book.paused:
+    if policies.load(session).rulebook.paused:
         return []
-    return [expire(session, p, now) for p in proposals.list_due_to_expire(session, now, limit)]
+    return [expire(session, proposal, now) for proposal in proposals.list_due_to_expire(session, now, limit)]
 
 
-def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
+def expire(session: Session, proposal: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal that no one decided in time."""
-    return end_proposal(session, p, Author.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
+    return end_proposal(
+        session, proposal, Author.of_nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now
+    )
 
 
 def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
     """Cancel a proposal whose card could not be posted anywhere: no one could ever decide it."""
-    p = proposals.get(session, proposal_id)
-    if p is None or p.state is not State.PROPOSED:
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None or proposal.state is not State.PROPOSED:
         return ()
-    by = Author.nod(Act.UNDELIVERABLE, why)
+    author = Author.of_nod(Act.UNDELIVERABLE, why)
     changes = {"cause": Cause.UNDELIVERABLE, "error": why}
-    _, jobs = end_proposal(session, p, by, now, State.CANCELLED, None, **changes)
+    _, jobs = end_proposal(session, proposal, author, now, State.CANCELLED, None, **changes)
     return jobs
 
 
 def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
     """Cancel an MCP server's question whose call no longer waits for the answer, unless it has ended."""
-    p = proposals.get(session, proposal_id)
-    if p is None or p.state not in (State.PROPOSED, State.APPROVED):
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None or proposal.state not in (State.PROPOSED, State.APPROVED):
         return ()
-    by = Author.nod(Act.NO_LONGER_ASKED, "the call that asked has ended")
-    _, jobs = end_proposal(session, p, by, now, State.CANCELLED, None, cause=Cause.NO_LONGER_ASKED)
+    author = Author.of_nod(Act.NO_LONGER_ASKED, "the call that asked has ended")
+    _, jobs = end_proposal(session, proposal, author, now, State.CANCELLED, None, cause=Cause.NO_LONGER_ASKED)
     return jobs
 
 
@@ -129,7 +147,7 @@ def cancel_left_questions(session: Session, process: str, now: datetime) -> tupl
 
 def ask_again(
     session: Session,
-    p: Proposal,
+    proposal: Proposal,
     preview: tuple[PreviewField, ...],
     now: datetime,
     trial: Trial | None = None,
@@ -141,23 +159,23 @@ def ask_again(
     """
     moved = transitions.change_proposal(
         session,
-        p,
-        Author.nod(Act.CHANGED, "the current values changed"),
+        proposal,
+        Author.of_nod(Act.CHANGED, "the current values changed"),
         now,
         State.PROPOSED,
         preview=preview,
         trial=trial,
         for_real=None,  # people choose again between the trial's changes and a run for real
-        round=p.round + 1,
+        round=proposal.round + 1,
         votes=(),
-        changed=True,  # the card says that current values have changed
-        **start_timers(p.ttl, p.remind_every, now),
+        values_changed=True,  # the card says that current values have changed
+        **start_timers(proposal.ttl, proposal.remind_every, now),
         decided_by=None,
         decided_from=None,
         decided_at=None,
     )
     if moved:
-        return (request_redraw(session, p),)
+        return (request_redraw(session, proposal),)
     return ()
 
 
@@ -171,17 +189,17 @@ def annotate(
     adds at most one such late remark, and a card takes at most `MAX_LINES` of them.
     """
     conversation_lock.lock_conversation_of(session, proposal_id)
-    p = proposals.get(session, proposal_id)
-    if p is None or p.state is not State.PROPOSED or p.round != round_:
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None or proposal.state is not State.PROPOSED or proposal.round != round_:
         return ()
-    late = [annotation for annotation in p.annotations if annotation.is_late]
+    late = [annotation for annotation in proposal.annotations if annotation.is_late]
     late_names = {annotation.name for annotation in late}
     added = bound_annotations([line], late=True)
     if not added or added[0].name in late_names or len(late) == MAX_LINES:
         return ()
-    by = Author.nod(Act.ANNOTATE, redact_text(added[0].words))
-    p = move_or_raise(session, p, by, now, annotations=(*p.annotations, *added))
-    return (request_redraw(session, p),)
+    author = Author.of_nod(Act.ANNOTATE, redact_text(added[0].line))
+    proposal = move_or_raise(session, proposal, author, now, annotations=(*proposal.annotations, *added))
+    return (request_redraw(session, proposal),)
 
 
 def require_another_approval(
@@ -196,50 +214,53 @@ def require_another_approval(
     is returned in place of the proposal if it has another round by now, is already running, or has ended.
     """
     conversation_lock.lock_conversation_of(session, proposal_id)
-    p = proposals.get(session, proposal_id)
-    if p is None or p.round != round_ or p.state not in (State.PROPOSED, State.APPROVED):
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None or proposal.round != round_ or proposal.state not in (State.PROPOSED, State.APPROVED):
         return None, ()
     policy = policies.load(session)
-    requester = people.load_person(session, p.requester)
-    deciders = p.deciders
-    needed = p.quorum + 1
+    requester = people.load_person(session, proposal.requester)
+    deciders = proposal.deciders
+    needed = proposal.quorum + 1
     why_too_few = policy.find_quorum_objection(deciders, requester, needed)
-    if why_too_few and policy.holders(Role.ADMIN, deciders.place):
+    if why_too_few and policy.list_holders(Role.ADMIN, deciders.place):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
-    if p.requester_decides_alone or policy.find_quorum_objection(deciders, requester, needed):
-        return p, ()
-    by = Author.nod(Act.RAISE, redact_text(why))
-    raised = transitions.raise_requirements(session, p, by, now, deciders=deciders, quorum=needed)
+    if proposal.requester_decides_alone or policy.find_quorum_objection(deciders, requester, needed):
+        return proposal, ()
+    author = Author.of_nod(Act.RAISE, redact_text(why))
+    raised = transitions.raise_requirements(session, proposal, author, now, deciders=deciders, quorum=needed)
     if raised is None:
         raise LostRace
-    grants.end_with_raised_quorum(session, p.id, by, now)
+    grants.end_with_raised_quorum(session, proposal.id, author, now)
     return raised, (request_redraw(session, raised),)
 
 
-def update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Update the change that ``p`` undoes (the original), when ``p`` has ended. Returns the jobs.
+def update_original(session: Session, proposal: Proposal, now: datetime) -> tuple[Job, ...]:
+    """Update the change that a proposal undoes (the original), when that proposal has ended.
 
-    If ``p`` succeeded, the original is noted as undone, and the model is told. Otherwise the original may be
-    undone for another full period. Nothing is done if ``p`` undoes nothing, or if its effect is unknown.
+    Returns the jobs. If the proposal succeeded, the original is noted as undone, and the model is told.
+    Otherwise the original may be undone for another full period. Nothing is done if the proposal undoes
+    nothing, or if its effect is unknown.
     """
-    if not p.undoes or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+    if not proposal.undoes_proposal_id or proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
         return ()
-    original = proposals.get(session, p.undoes)
-    if original is None or original.undone_by != p.id:  # another proposal undoes it by now
+    original = proposals.get(session, proposal.undoes_proposal_id)
+    if original is None or original.undo_proposal_id != proposal.id:  # another proposal undoes it by now
         return ()
-    if p.state is not State.SUCCEEDED:
+    if proposal.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
-        by = Author.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
-        original = move_or_raise(session, original, by, now, undone_by=None, undo_until=until)
+        author = Author.of_nod(Act.NOT_UNDONE, f"by proposal {proposal.id}: {proposal.state}")
+        original = move_or_raise(session, original, author, now, undo_proposal_id=None, undo_until=until)
         return (request_redraw(session, original),)
-    by = Author.nod(Act.UNDONE, f"by proposal {p.id}")
-    original = move_or_raise(session, original, by, now, undone=p.decided_by, undo_until=None)
+    author = Author.of_nod(Act.UNDONE, f"by proposal {proposal.id}")
+    original = move_or_raise(
+        session, original, author, now, undone_by_name=proposal.decided_by, undo_until=None
+    )
     note = _UNDONE_NOTE.format(
-        who=one_line(p.decided_by or "someone"),
+        who=one_line(proposal.decided_by or "someone"),
         what=one_line(original.description),
-        how=one_line(p.description),
+        how=one_line(proposal.description),
     )
     lead_conversation_id = teams.find_lead_conversation(session, original)
-    for conversation_id in dict.fromkeys((p.conversation_id, lead_conversation_id)):
+    for conversation_id in dict.fromkeys((proposal.conversation_id, lead_conversation_id)):
         messages.add_note(session, conversation_id, note, now)
     return (request_redraw(session, original),)

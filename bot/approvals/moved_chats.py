@@ -30,14 +30,14 @@ def move_chat(session: Session, policies: Policies, old: Address, new: Address, 
     at the new address before is not replaced. Safe to repeat.
     """
     conversation_lock.lock_everything(session)
-    book = policies.load(session).book
-    taken_slots = {rule.slot for rule in book.rules}
-    for rule in book.rules:
+    rulebook = policies.load(session).rulebook
+    taken_slots = {rule.slot for rule in rulebook.rules}
+    for rule in rulebook.rules:
         if not covers(str(old), rule.scope):
             continue
         copied = replace(rule, scope=f"{new}{rule.scope.removeprefix(str(old))}")
         if copied.slot not in taken_slots:
             rules.set_rule(session, copied, _NOD, now)
-    grants.move_to_chat(session, old, new, Author.nod(Act.MOVE), now)
+    grants.move_to_chat(session, old, new, Author.of_nod(Act.MOVE), now)
     for move_in_feature in hooks_of(session).move_chat:
         move_in_feature(session, old, new, now)

@@ -34,39 +34,39 @@ def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
     rule = f"what runs as {connection.owner_label} asks them"
-    return replace(verdict, judgement=Judgement.ASK, rule=rule, deciders=deciders, quorum=1, declines=1)
+    return replace(verdict, judgement=Judgement.ASK, rule_text=rule, deciders=deciders, quorum=1, declines=1)
 
 
-def lacks_owner(session: Session, p: Proposal) -> bool:
+def lacks_owner(session: Session, proposal: Proposal) -> bool:
     """Tell if a proposal would run in the name of a person who has not approved it.
 
     All votes of a proposal are for its current contents: a change of the contents deletes earlier votes.
     """
-    if p.connection is None or not p.connection.is_personal:
+    if proposal.connection is None or not proposal.connection.is_personal:
         return False
-    return not any(_is_yes_of_owner(session, p, vote) for vote in p.votes)
+    return not any(_is_yes_of_owner(session, proposal, vote) for vote in proposal.votes)
 
 
-def name_owner(p: Proposal) -> str:
+def name_owner(proposal: Proposal) -> str:
     """Return the name of the person in whose name a proposal runs."""
-    return p.connection.owner_label if p.connection else ""
+    return proposal.connection.owner_label if proposal.connection else ""
 
 
-def find_owner(session: Session, p: Proposal) -> Person | None:
+def find_owner(session: Session, proposal: Proposal) -> Person | None:
     """Return the person in whose name a proposal runs; None if it runs in no person's name."""
-    if p.connection is None or not p.connection.is_personal:
+    if proposal.connection is None or not proposal.connection.is_personal:
         return None
-    return people.load_person(session, Actor.parse(p.connection.owner, p.connection.owner_name))
+    return people.load_person(session, Actor.parse(proposal.connection.owner, proposal.connection.owner_name))
 
 
-def find_connection_fault(session: Session, p: Proposal) -> str:
+def find_connection_fault(session: Session, proposal: Proposal) -> str:
     """Return why a proposal can't run with the connection that people saw; empty if it can."""
-    if p.connection is None:
+    if proposal.connection is None:
         return ""
-    current = find_current(session, p.connection)
+    current = find_current(session, proposal.connection)
     if current is None:
         template = _GONE_TEXT
-    elif current.key != p.connection.key:
+    elif current.key != proposal.connection.key:
         template = _CHANGED_TEXT
     elif current.is_resting:  # it is not used for now, although it still exists
         return _RESTING_TEXT.format(server=current.server)
@@ -74,21 +74,21 @@ def find_connection_fault(session: Session, p: Proposal) -> str:
         template = _EXPIRED_TEXT
     else:
         return ""
-    whose = f"{p.connection.owner_label}'s"
-    return template.format(whose=whose, server=p.connection.server) + _AGAIN
+    whose = f"{proposal.connection.owner_label}'s"
+    return template.format(whose=whose, server=proposal.connection.server) + _AGAIN
 
 
-async def read_connection_fault(database: Database, p: Proposal) -> str:
+async def read_connection_fault(database: Database, proposal: Proposal) -> str:
     """Return the result of `find_connection_fault`, without reading rows if there is no connection."""
-    if p.connection is None:
+    if proposal.connection is None:
         return ""
-    return await database.read(find_connection_fault, p)
+    return await database.read(find_connection_fault, proposal)
 
 
-def _is_yes_of_owner(session: Session, p: Proposal, vote: Vote) -> bool:
+def _is_yes_of_owner(session: Session, proposal: Proposal, vote: Vote) -> bool:
     """Tell if a vote is the owner's own, and not a stand-in's."""
     return (
         vote.verb in _YES_VERBS
         and vote.absent is None
-        and is_owner(p, people.load_person(session, vote.actor))
+        and is_owner(proposal, people.load_person(session, vote.actor))
     )

@@ -45,7 +45,7 @@ def take_resume_step(
     since = rules.find_paused_since(session)
     if since is None:
         return None
-    by = people.make_author(session, Act.RESUME, actor)
+    author = people.make_author(session, Act.RESUME, actor)
     stored = load_task_state(session, _RESUME_STATE)
     if stored and stored["since"] == since.isoformat():
         progress = stored
@@ -56,40 +56,42 @@ def take_resume_step(
     next_proposals = proposals.list_waiting_after(session, progress["after"], limit)
     if next_proposals:
         store_task_state(session, _RESUME_STATE, stored, {**progress, "after": next_proposals[-1].id})
-        for p in next_proposals:
-            stopped_for = _measure_pause_of_timer(p, since, began_at)
+        for proposal in next_proposals:
+            stopped_for = _measure_pause_of_timer(proposal, since, began_at)
             if stopped_for:
-                transitions.change_proposal(session, p, by, now, **_delay_timers(p, stopped_for))
+                transitions.change_proposal(
+                    session, proposal, author, now, **_delay_timers(proposal, stopped_for)
+                )
         return ResumeStep()
     store_task_state(session, _RESUME_STATE, stored, {})
     if began_at < now:
         # all timers were moved as if the pause had ended at its first step; the time since then counts as
         # another pause, which is ended by steps of its own
-        rules.move_pause_start(session, by, began_at, now)
+        rules.move_pause_start(session, author, began_at, now)
         return ResumeStep()
-    paused = rules.resume(session, by, now)
+    paused = rules.resume(session, author, now)
     message_ids = posted_cards.mark_open_outdated(session)  # until now these cards say that Nod is paused
     jobs = tuple(Job(Work.REDRAW, str(message_id)) for message_id in message_ids)
     return ResumeStep(jobs, is_last=True, paused=paused)
 
 
-def _measure_pause_of_timer(p: Proposal, since: datetime, at: datetime) -> timedelta:
+def _measure_pause_of_timer(proposal: Proposal, since: datetime, at: datetime) -> timedelta:
     """Return how long a pause from ``since`` to ``at`` has stopped a proposal's timer.
 
     A timer that began during the pause was stopped from its beginning. One that began after ``at`` was never
     stopped.
     """
-    timer_began = p.expires_at - p.ttl
+    timer_began = proposal.expires_at - proposal.ttl
     return max(at - max(since, timer_began), timedelta())
 
 
-def _delay_timers(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
+def _delay_timers(proposal: Proposal, stopped_for: timedelta) -> dict[str, Any]:
     """Return the columns of a proposal's times, each later by ``stopped_for``."""
     delayed: dict[str, Any] = {}
     for name in ("expires_at", "warn_at", "remind_at", "notify_at", "escalate_at"):
-        due = getattr(p, name)
+        due = getattr(proposal, name)
         if due is not None:
             delayed[name] = due + stopped_for
-    if p.steps:
-        delayed["steps"] = delay_steps(p.steps, stopped_for)
+    if proposal.steps:
+        delayed["steps"] = delay_steps(proposal.steps, stopped_for)
     return delayed

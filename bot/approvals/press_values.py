@@ -103,7 +103,7 @@ class PressContext:
         if self.absent:
             in_place_of = f"for {self.absent.label} ({self.absent})"
             reason = f"{in_place_of}: {reason}" if reason else in_place_of
-        return Author.press(self.press.verb, self.press.actor, self.person, reason)
+        return Author.of_person(self.press.verb, self.press.actor, self.person, reason)
 
     @property
     def card_author(self) -> str:
@@ -125,7 +125,7 @@ class PressContext:
     def move(
         self,
         session: Session,
-        p: Proposal,
+        proposal: Proposal,
         state: State | None = None,
         verb: Deed | None = None,
         **changes: Any,
@@ -135,36 +135,36 @@ class PressContext:
         ``verb``: the verb for the audit log, if it is not the press's own. ``changes``: the columns to
         change.
         """
-        by = self.log_author if verb is None else replace(self.log_author, verb=verb)
-        return move_or_raise(session, p, by, self.now, state, **changes)
+        author = self.log_author if verb is None else replace(self.log_author, verb=verb)
+        return move_or_raise(session, proposal, author, self.now, state, **changes)
 
     def end(
-        self, session: Session, p: Proposal, state: State, **changes: Any
+        self, session: Session, proposal: Proposal, state: State, **changes: Any
     ) -> tuple[Proposal, tuple[Job, ...]]:
         """End a proposal in the name of the person who pressed: see `lifecycle.end_proposal`."""
-        return end_proposal(session, p, self.log_author, self.now, state, self.card_author, **changes)
+        return end_proposal(session, proposal, self.log_author, self.now, state, self.card_author, **changes)
 
-    def vote(self, verb: Verb | str) -> Vote:
+    def make_vote(self, verb: Verb | str) -> Vote:
         """Return the person's vote, which is not stored yet."""
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
-    def has_voted(self, session: Session, p: Proposal) -> bool:
+    def has_voted(self, session: Session, proposal: Proposal) -> bool:
         """Tell if the person has voted already. An absent person and their stand-in share one vote."""
         sharing_ids = {self.person.id}
         for absence in self.absences:
-            pair = {people.load_person(session, actor).id for actor in (absence.who, absence.stand_in)}
+            pair = {people.load_person(session, actor).id for actor in (absence.absent, absence.stand_in)}
             if self.person.id in pair:
                 sharing_ids |= pair
-        return any(sharing_ids & voter_ids for voter_ids in people.list_voters(session, p))
+        return any(sharing_ids & voter_ids for voter_ids in people.list_voters(session, proposal))
 
 
-def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> PressOutcome:
+def accept(session: Session, proposal: Proposal, text: str, *jobs: Job) -> PressOutcome:
     """Return the reply to a press that counts, with the job that redraws the cards."""
-    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, request_redraw(session, p)))
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (proposal,)), (*jobs, request_redraw(session, proposal)))
 
 
 def refuse(
-    answer: Answer, p: Proposal, text: str, field_faults: Mapping[str, str] | None = None
+    answer: Answer, proposal: Proposal, text: str, field_faults: Mapping[str, str] | None = None
 ) -> PressOutcome:
     """Return the reply to a press that changes nothing. ``field_faults``: the form's faults, by field."""
-    return PressOutcome(Reply(answer, text, (p,), field_faults or {}))
+    return PressOutcome(Reply(answer, text, (proposal,), field_faults or {}))

@@ -233,7 +233,7 @@ class Presses:
             requester = proposal.requester.label
             schedule = proposal.schedule or ""
             audiences = grants.list_audiences(session, self.gate.policies, proposal, person)
-            return [(audience, audience.words(requester, schedule=schedule)) for audience in audiences]
+            return [(audience, audience.describe(requester, schedule=schedule)) for audience in audiences]
 
         return await self.gate.groups.read_with_members(read_audiences)
 
@@ -246,7 +246,7 @@ class Presses:
         return None
 
     def _find_open(
-        self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
+        self, session: Session, proposal_id: str, actor: Actor, verb: Verb, address: Address | None
     ) -> Proposal | None:
         """Return the proposal if it is open and this person may make the press, else None.
 
@@ -255,7 +255,7 @@ class Presses:
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        if rights.find_objection(session, self.gate.policies, proposal, actor, verb, at):
+        if rights.find_objection(session, self.gate.policies, proposal, actor, verb, address):
             return None
         return proposal
 
@@ -295,11 +295,11 @@ class Presses:
         with as_tool_error(inverse.tool_name):
             available = await self._list_tools(proposal, press.actor)
             tool = available.get(inverse.tool_name)
-            if tool.digest(arguments) != inverse.digest:
+            if tool.make_digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
             is_unchanged = hash_old_values(preview) == inverse.left
-            verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=is_unchanged)
+            verdict = await self._judge(tool, arguments, proposal, press.actor, is_undo=is_unchanged)
             verdict = await limit_undo(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
         await self.gate.keep_schema(tool)
@@ -313,7 +313,7 @@ class Presses:
         proposal = proposals.get(session, press.proposal_id)
         if proposal is None or proposal.inverse is None:
             return None
-        if proposal.undo_until is None or proposal.undone_by is not None:
+        if proposal.undo_until is None or proposal.undo_proposal_id is not None:
             return None
         if rights.find_objection(
             session, self.gate.policies, proposal, press.actor, press.verb, press.address
@@ -330,7 +330,11 @@ class Presses:
         ``refused``: the outcome that refused the press. It is returned if nothing had expired, and with a
         reason if the proposal can't be opened again.
         """
-        expired = [p for p in refused.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
+        expired = [
+            proposal
+            for proposal in refused.reply.proposals
+            if proposal.state is State.EXPIRED and not proposal.kind.is_final
+        ]
         if not expired:
             return refused
         try:
@@ -352,7 +356,7 @@ class Presses:
             tool = await self._find_tool(proposal)
             shown = redact_arguments(proposal.arguments, tool.parameters)
             arguments = await tool.check_arguments(restore_secrets(given, proposal.arguments, shown))
-            is_same_tool = tool.digest(proposal.arguments) == proposal.digest
+            is_same_tool = tool.make_digest(proposal.arguments) == proposal.digest
             if is_same_tool and await tool.is_same_call(proposal.arguments, arguments):
                 arguments = dict(proposal.arguments)
             await self.gate.keep_schema(tool)
@@ -378,7 +382,7 @@ class Presses:
         """
         with as_tool_error(proposal.tool_name):
             tool = await self._find_tool(proposal)
-            if tool.digest(proposal.arguments) != proposal.digest:
+            if tool.make_digest(proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate:
                 why = await self.database.read(teams.find_repeat_hindrance, proposal)
@@ -392,9 +396,9 @@ class Presses:
         preview, trial = await self._preview_and_try(tool, arguments, proposal)
         return Contents(
             arguments=arguments,
-            schema=tool.form,
+            schema=tool.form_schema,
             tool_version=tool.version,
-            digest=tool.digest(arguments),
+            digest=tool.make_digest(arguments),
             description=proposal.description,
             preview=preview,
             trial=trial,
@@ -410,7 +414,7 @@ class Presses:
         """
         if proposal.kind.has_no_current_values:
             return PreviewAndTrial(proposal.preview, None)
-        if tool.trying is None or await self.gate.is_paused():
+        if tool.trial_functions is None or await self.gate.is_paused():
             return PreviewAndTrial(await preview_of(tool, arguments), None)
         return await self.gate.trials.make_preview(tool, arguments, proposal.requester)
 
@@ -421,11 +425,11 @@ class Presses:
         proposal: Proposal,
         requester: Actor | None = None,
         *,
-        undoes: bool = False,
+        is_undo: bool = False,
     ) -> Verdict:
         """Return the verdict on a proposal's new contents. Raises ToolError if a rule forbids the call.
 
-        ``requester``: the person who asks, if it is not the proposal's requester. ``undoes``: the call
+        ``requester``: the person who asks, if it is not the proposal's requester. ``is_undo``: the call
         restores the earlier state, so the rules may treat it as harmless. A call that the tool itself calls
         destructive gets no such treatment.
         """
@@ -434,9 +438,9 @@ class Presses:
         place = await self.database.read(conversations.load_place, proposal.conversation_id)
         risk = tool.classify(arguments)
         call = tool.make_facts(arguments, risk, place, person, self.clock())
-        verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
+        verdict = policy.judge(replace(call, is_undo=is_undo and risk.level is not Level.DESTRUCTIVE))
         if verdict.judgement is Judgement.REFUSE:
-            raise ToolError(verdict.rule)
+            raise ToolError(verdict.rule_text)
         return ownership.require_owner(verdict, tool.connection)
 
     async def _list_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
@@ -446,16 +450,16 @@ class Presses:
         """
         tool = await self._find_tool(proposal)
         with as_tool_error(proposal.tool_name):
-            likeness = await tool.likeness(proposal.arguments)
+            likeness = await tool.find_likeness(proposal.arguments)
         if proposal.risk.level is Level.DESTRUCTIVE:
             likeness = likeness._replace(begins=NO_BEGINNING)  # never by the beginning of a command alone
         shown = redact(likeness.key, tool.parameters) if likeness.key else None
         return list_grant_scopes(tool.name, tool.version, proposal.arguments, likeness, shown)
 
-    async def _add_covered_count(self, proposal: Proposal, scope: Scope, words: str) -> str:
+    async def _add_covered_count(self, proposal: Proposal, scope: Scope, text: str) -> str:
         """Return the text of a scope, for PREFIX with the number of recent calls that it would cover."""
         if scope.rung is not GrantScope.PREFIX:
-            return words
+            return text
         tool = await self._find_tool(proposal)
         since = self.clock() - _COUNTED_PERIOD
         recent = await self.database.read(
@@ -464,10 +468,10 @@ class Presses:
         covered = 0
         for arguments in recent:
             with contextlib.suppress(ToolError):
-                likeness = await tool.likeness(arguments)
+                likeness = await tool.find_likeness(arguments)
                 if scope.covers(tool.name, tool.version, arguments, likeness):
                     covered += 1
-        return f"{words} ({covered} of the last {len(recent)} in {_COUNTED_PERIOD.days} days)"
+        return f"{text} ({covered} of the last {len(recent)} in {_COUNTED_PERIOD.days} days)"
 
     async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes to grant with a plan's steps: all calls of each named tool that can write."""

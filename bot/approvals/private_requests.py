@@ -19,4 +19,4 @@ def make_private_request(person: Actor, text: str) -> Request:
         new_conversation_id = secrets.token_hex(8)
         key = f"{person.key}/{new_conversation_id}"
     address = Address(person.channel, key)
-    return Request(person, "", {}, address, text, private=True, begin=new_conversation_id)
+    return Request(person, "", {}, address, text, private=True, new_conversation_id=new_conversation_id)

@@ -52,22 +52,24 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     if connection is None or not connection.is_personal:
         return ""
     readings = [
-        p
-        for p in transcript.proposals.values()
-        if p.kind is kinds.READING and p.connection and p.connection.key == connection.key
+        proposal
+        for proposal in transcript.proposals.values()
+        if proposal.kind is kinds.READING
+        and proposal.connection
+        and proposal.connection.key == connection.key
     ]
     _check_refusals(transcript, readings, connection.owner_label)
 
     # for a schedule or a teammate, the owner's consent counts for one tool, else for all reads
-    allowed = [p for p in readings if _is_allowed(p)]
-    allowed_for_tool = [p for p in allowed if p.tool_name == tool.name]
+    allowed = [proposal for proposal in readings if _is_allowed(proposal)]
+    allowed_for_tool = [proposal for proposal in allowed if proposal.tool_name == tool.name]
     if transcript.schedule is not None:
-        is_allowed = any(p.schedule == transcript.schedule for p in allowed_for_tool)
+        is_allowed = any(proposal.schedule == transcript.schedule for proposal in allowed_for_tool)
         return "" if is_allowed else _SCHEDULE_TEXT
     if transcript.teammate is not None:
         return "" if allowed_for_tool else _TEAMMATE_TEXT
     last_influence = _find_last_influence(transcript, accounts)
-    if last_influence is not None and not any(p.created_at >= last_influence for p in allowed):
+    if last_influence is not None and not any(proposal.created_at >= last_influence for proposal in allowed):
         return _LED_BY_OTHERS_TEXT
     if not transcript.conversation.private and not allowed:
         return _SHARED_TEXT
@@ -84,18 +86,18 @@ def _check_refusals(transcript: Transcript, readings: Sequence[Proposal], owner:
     # a refusal counts until the next request (``request_line_id``: the id of its line), or for all work of a
     # teammate
     since_id = 0 if transcript.teammate else transcript.request_line_id
-    if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
+    if any(proposal.state is State.DECLINED and proposal.message_id > since_id for proposal in readings):
         raise CallRefused(_NOT_NOW_TEXT.format(owner=owner))
 
 
-def restore_reading_kind(tool: Tool, p: Proposal) -> Tool:
+def restore_reading_kind(tool: Tool, proposal: Proposal) -> Tool:
     """Return the tool with the kind ``reading``, if the proposal has this kind and its call only reads.
 
     For any other proposal, the tool is returned as it is.
     """
-    if p.kind is not kinds.READING or tool.kind is not kinds.CALL:
+    if proposal.kind is not kinds.READING or tool.kind is not kinds.CALL:
         return tool
-    if tool.classify(p.arguments).writes:
+    if tool.classify(proposal.arguments).writes:
         return tool
     return replace(tool, kind=kinds.READING)
 
@@ -111,7 +113,7 @@ def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]
     return (Annotation("", _SEEN_TEXT.format(server=connection.server)),)
 
 
-def hides_answer(session: Session, p: Proposal) -> bool:
+def hides_answer(session: Session, proposal: Proposal) -> bool:
     """Tell if a call's answer is for its owner alone, because the owner did not allow others to see it.
 
     The owner allows that in one of three ways:
@@ -122,47 +124,47 @@ def hides_answer(session: Session, p: Proposal) -> bool:
 
     If they answered a reading with *Only in private*, none of the three counts outside of their private chat.
     """
-    if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
+    if proposal.connection is None or not proposal.connection.is_personal or proposal.kind is kinds.READING:
         return False
-    here = conversations.load_place(session, p.conversation_id)
+    here = conversations.load_place(session, proposal.conversation_id)
     readings = [
         reading
-        for reading in proposals.list_of_kind(session, p.conversation_id, kinds.READING)
-        if reading.connection and reading.connection.key == p.connection.key
+        for reading in proposals.list_of_kind(session, proposal.conversation_id, kinds.READING)
+        if reading.connection and reading.connection.key == proposal.connection.key
     ]
     if not here.private and any(map(is_private_only, readings)):
         return True
-    if _was_warned(session, p) or any(map(_is_allowed, readings)):
+    if _was_warned(session, proposal) or any(map(_is_allowed, readings)):
         return False
-    proposal_of_grant = _find_proposal_of_grant(session, p)
+    proposal_of_grant = _find_proposal_of_grant(session, proposal)
     if proposal_of_grant is None or not _was_warned(session, proposal_of_grant):
         return True
     place_of_grant = conversations.load_place(session, proposal_of_grant.conversation_id)
     return not here.private and place_of_grant.address != here.address
 
 
-def _find_proposal_of_grant(session: Session, p: Proposal) -> Proposal | None:
-    """Return the proposal on whose card the grant was given that approved ``p``, or None."""
-    grant = session.get(GrantRow, p.grant_id) if p.grant_id is not None else None
+def _find_proposal_of_grant(session: Session, proposal: Proposal) -> Proposal | None:
+    """Return the proposal on whose card the grant was given that approved ``proposal``, or None."""
+    grant = session.get(GrantRow, proposal.grant_id) if proposal.grant_id is not None else None
     if grant is None:
         return None
     return proposals.get(session, grant.proposal_id)
 
 
-def _was_warned(session: Session, p: Proposal) -> bool:
+def _was_warned(session: Session, proposal: Proposal) -> bool:
     """Tell if the owner approved a proposal whose card had the remark on who sees the answer."""
-    if p.connection is None or ownership.lacks_owner(session, p):
+    if proposal.connection is None or ownership.lacks_owner(session, proposal):
         return False
-    warning = _SEEN_TEXT.format(server=p.connection.server)
+    warning = _SEEN_TEXT.format(server=proposal.connection.server)
     # the remark is recognised by its text; the frozen annotations were on the card when it was posted
-    return any(line.text == warning for line in p.frozen_annotations)
+    return any(line.text == warning for line in proposal.frozen_annotations)
 
 
-def _is_allowed(p: Proposal) -> bool:
+def _is_allowed(proposal: Proposal) -> bool:
     """Tell if the owner consented to the read of a reading, however the read ended."""
-    if p.state not in APPROVED_STATES:
+    if proposal.state not in APPROVED_STATES:
         return False
-    return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in p.votes)
+    return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in proposal.votes)
 
 
 def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> datetime | None:
@@ -186,15 +188,17 @@ def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> da
 
     # what people wrote on cards
     since = last_own.created_at if last_own else transcript.conversation.created_at
-    for p in transcript.proposals.values():
-        reasons = [vote for vote in p.votes if vote.reason and str(vote.actor) not in accounts]
+    for proposal in transcript.proposals.values():
+        reasons = [vote for vote in proposal.votes if vote.reason and str(vote.actor) not in accounts]
         moments += [vote.at for vote in reasons if vote.at >= since]
-        has_unapproved_edit = bool(p.edits) and not _is_approved_by(p, accounts)
-        is_withdrawn_with_words = p.cause is Cause.TAKEN_BACK and bool(p.decline_reason)
-        if p.updated_at >= since and (has_unapproved_edit or is_withdrawn_with_words):
-            moments.append(p.updated_at)
+        has_unapproved_edit = bool(proposal.edits) and not _is_approved_by(proposal, accounts)
+        is_withdrawn_with_words = proposal.cause is Cause.TAKEN_BACK and bool(proposal.decline_reason)
+        if proposal.updated_at >= since and (has_unapproved_edit or is_withdrawn_with_words):
+            moments.append(proposal.updated_at)
     return max(moments, default=None)
 
 
-def _is_approved_by(p: Proposal, accounts: frozenset[str]) -> bool:
-    return any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) in accounts for vote in p.votes)
+def _is_approved_by(proposal: Proposal, accounts: frozenset[str]) -> bool:
+    return any(
+        vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) in accounts for vote in proposal.votes
+    )

@@ -21,7 +21,7 @@ from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
 from bot.domain.call_facts import Place
 from bot.domain.chat import Request
 from bot.domain.conversations import Call, CallResult
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.people import Actor
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
@@ -63,7 +63,7 @@ class RequestGate:
             if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
                 arguments = await tool.check_arguments(arguments)
         earlier = await self.gate.database.read(
-            incoming.find_opened_before, request, tool.digest(arguments), self.gate.clock()
+            incoming.find_opened_before, request, tool.make_digest(arguments), self.gate.clock()
         )
         if earlier:
             await _check_same_call(earlier.proposal, tool, arguments)
@@ -100,7 +100,7 @@ class RequestGate:
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             verdict = await limit_undo(tool, arguments, preview, verdict)
-            likeness = await tool.likeness(arguments)
+            likeness = await tool.find_likeness(arguments)
         await self.gate.keep_schema(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
@@ -108,7 +108,7 @@ class RequestGate:
             tool, arguments, preview, verdict, request.actor, request.reason, self.gate.clock(), title=title
         )
         proposal = replace(proposal, agent=request.agent)
-        if tool.trying and proposal.state is State.PROPOSED and not await self.gate.is_paused():
+        if tool.trial_functions and proposal.state is State.PROPOSED and not await self.gate.is_paused():
             judged = JudgedCall(
                 Call("", tool.name, "{}", title),
                 proposal=proposal,
@@ -137,7 +137,7 @@ class RequestGate:
             facts = tool.make_facts(arguments, tool.classify(arguments), place, person, self.gate.clock())
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
-            raise CallRefused(verdict.rule)
+            raise CallRefused(verdict.rule_text)
         if verdict.risk.writes:
             return require_owner(verdict, connection)  # the person in whose name it runs is asked
         return verdict
@@ -176,7 +176,7 @@ async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str
         raise KeyTaken
     if earlier.edited_by is not None:
         return
-    if earlier.digest == digest(tool.name, earlier.tool_version, arguments, earlier.connection):
+    if earlier.digest == make_digest(tool.name, earlier.tool_version, arguments, earlier.connection):
         return
     if not await tool.is_same_call(earlier.arguments, arguments):
         raise KeyTaken
@@ -185,7 +185,7 @@ async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str
 def context_of_request(request: Request) -> CallContext:
     """Return the context of a request's tool. An agent's tools use the connections of its person."""
     return CallContext(
-        request.into or "",
+        request.conversation_id or "",
         str(request.actor),
         connected_as=str(request.actor) if request.agent else "",
         depth=request.depth,

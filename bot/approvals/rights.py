@@ -48,14 +48,14 @@ def find_objection(
     proposal: Proposal,
     actor: Actor,
     verb: Verb = Verb.APPROVE,
-    at: Address | None = None,
+    address: Address | None = None,
 ) -> str | None:
     """Return the reason in words why the person with this account may not press; None if they may.
 
-    ``at``: where the pressed card is posted, since a rule may let everyone in a chat decide.
+    ``address``: where the pressed card is posted, since a rule may let everyone in a chat decide.
     """
     policy, person = policies.load_with_person(session, actor)
-    objection, _ = judge_press(session, policy, proposal, person, actor, verb, at)
+    objection, _ = judge_press(session, policy, proposal, person, actor, verb, address)
     return objection
 
 
@@ -66,9 +66,9 @@ def judge_press(
     person: Person,
     actor: Actor,
     verb: Verb = Verb.APPROVE,
-    at: Address | None = None,
+    address: Address | None = None,
 ) -> PressRight:
-    """Decide if a person may make a press. ``at``: as in `find_objection`.
+    """Decide if a person may make a press. ``address``: as in `find_objection`.
 
     The owner of a call, in whose name it runs, may always approve, decline, withdraw or stop it;
     ``votes.py`` decides if that vote is enough. An agent, which is a program, may withdraw what it asked for,
@@ -80,7 +80,7 @@ def judge_press(
         return PressRight("A program decides nothing. It stays open.")
     if verb in _ALLOWED_TO_OWNER and is_owner(proposal, person):
         return PressRight()
-    return judge_press_by_role(session, policy, proposal, person, actor, verb, at)
+    return judge_press_by_role(session, policy, proposal, person, actor, verb, address)
 
 
 def judge_press_by_role(
@@ -90,58 +90,58 @@ def judge_press_by_role(
     person: Person,
     actor: Actor,
     verb: Verb = Verb.APPROVE,
-    at: Address | None = None,
+    address: Address | None = None,
 ) -> PressRight:
     """Return the result of `judge_press` by rules and roles alone, without the rights of a call's owner."""
     if actor == proposal.requester:
         requester = person
     else:
         requester = people.load_person(session, proposal.requester)
-    objection = _find_objection_without_stand_in(policy, proposal, person, requester, verb, at)
+    objection = _find_objection_without_stand_in(policy, proposal, person, requester, verb, address)
     if objection is None or not policy.absences:
         return PressRight(objection)
     # no one decides their own request in someone's place, and no one from outside of the team is a stand-in
-    if person == requester or person.outside:
+    if person == requester or person.is_outsider:
         return PressRight(objection)
     if verb in _NOT_BY_STAND_IN or proposal.requester_decides_alone:
         return PressRight(objection)
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
-        absent = people.load_person(session, absence.who)
+        absent = people.load_person(session, absence.absent)
         if str(absence.stand_in) not in person.accounts or absent == person:
             continue  # it is another person's absence to stand in for
         if policy.find_decision_objection(proposal, absent, requester, approves=approves) is not None:
             continue  # the absent person may not decide it either
         if verb in _GRANTING:
             return PressRight(_ONE_BY_ONE_TEXT)
-        return PressRight(absent=absence.who)
+        return PressRight(absent=absence.absent)
     return PressRight(objection)
 
 
-def without_void_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
+def without_void_votes(session: Session, policies: Policies, proposal: Proposal) -> Proposal:
     """Return the proposal with only the votes of people who may still decide it.
 
     Membership in a group or a chat was checked when they voted, and is not asked for again.
     """
-    if not p.votes:
-        return p
+    if not proposal.votes:
+        return proposal
     policy = policies.load(session)
-    requester = people.load_person(session, p.requester)
+    requester = people.load_person(session, proposal.requester)
     # ``members``: a chat whose members may decide. If there is such a chat, each vote is taken as one from it
-    chat = p.deciders.members
+    chat = proposal.deciders.members
     if not chat:
-        chat = next(iter(p.deciders.escalation_chats), None)
+        chat = next(iter(proposal.deciders.escalation_chats), None)
 
     def is_still_valid(vote: Vote) -> bool:
         voter = people.load_person(session, vote.absent or vote.actor)
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
             return True  # the lead agent's review of a plan, or the owner's consent
-        objection = policy.find_decision_objection(p, voter, requester, chat, approves=approves)
-        return objection is None or policy.may_be_in_group(p, voter)
+        objection = policy.find_decision_objection(proposal, voter, requester, chat, approves=approves)
+        return objection is None or policy.may_be_in_group(proposal, voter)
 
-    votes = tuple(filter(is_still_valid, p.votes))
-    return replace(p, votes=votes, for_real=p.for_real if votes else None)
+    votes = tuple(filter(is_still_valid, proposal.votes))
+    return replace(proposal, votes=votes, for_real=proposal.for_real if votes else None)
 
 
 def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
@@ -151,12 +151,12 @@ def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list
         stand_in = people.load_person(session, absence.stand_in)
         _, absent = judge_press(session, policy, proposal, stand_in, absence.stand_in)
         if absent:
-            lines.append(people.put_names_in(session, absence.words))
+            lines.append(people.put_names_in(session, absence.label))
     return lines
 
 
 def _find_objection_without_stand_in(
-    policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
+    policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, address: Address | None
 ) -> str | None:
     """Return in words why a person may not press, apart from absences; None if they may."""
     if _is_hidden(proposal) and person != requester:
@@ -171,24 +171,24 @@ def _find_objection_without_stand_in(
         if Role.ADMIN in policy.roles_for(person, proposal):
             return None
         return "Only an admin can do that. It stays open."
-    chat = str(at) if at else None
+    chat = str(address) if address else None
     return policy.find_decision_objection(proposal, person, requester, chat, approves=verb in _NEEDS_APPROVER)
 
 
-def call_of(session: Session, p: Proposal) -> CallFacts:
+def call_of(session: Session, proposal: Proposal) -> CallFacts:
     """Return the facts by which the rules judge a proposed call, as of the time of the proposal."""
-    place = conversations.load_place(session, p.conversation_id)
-    requester = people.load_person(session, p.requester)
-    schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
-    identity = p.connection.identity if p.connection else Identity.NOD
+    place = conversations.load_place(session, proposal.conversation_id)
+    requester = people.load_person(session, proposal.requester)
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {}
+    identity = proposal.connection.identity if proposal.connection else Identity.NOD
     return CallFacts(
-        p.tool_name,
-        p.risk,
+        proposal.tool_name,
+        proposal.risk,
         place,
         requester,
-        p.created_at,
-        p.kind,
-        p.arguments,
+        proposal.created_at,
+        proposal.kind,
+        proposal.arguments,
         schema,
         identity=identity,
     )
@@ -240,7 +240,7 @@ def make_search_scope(session: Session, policies: Policies, actor: Actor) -> Sea
     """
     policy, person = policies.load_with_person(session, actor)
     # the person may also decide for the absent people whose stand-in they are
-    absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]
+    absent = [absence.absent for absence in policy.absences if str(absence.stand_in) in person.accounts]
     persons = [person, *(people.load_person(session, who) for who in absent)]
     # the search finds the proposals that name one of these accounts or groups as deciders
     accounts_and_groups: frozenset[str] = frozenset()

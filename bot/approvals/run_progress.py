@@ -47,9 +47,9 @@ class Progress:
         self._secrets = secrets
         self._last: _ShownText | None = None
 
-    async def __call__(self, words: str) -> None:
+    async def __call__(self, text: str) -> None:
         """Show a text on one line. Never raises."""
-        await self._show_cut(words, _cut_line)
+        await self._show_cut(text, _cut_line)
 
     async def tail(self, printed: str) -> None:
         """Show the last lines of a command's output. Never raises."""

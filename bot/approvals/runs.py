@@ -38,7 +38,7 @@ _MAX_ANSWER_CHARS = 3000  # fits into one message on each platform, with the wor
 
 
 def claim(
-    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, resource: str = ""
+    session: Session, policies: Policies, proposal: Proposal, process: str, now: datetime, resource: str = ""
 ) -> Proposal | None:
     """Move a proposal from APPROVED to EXECUTING for exactly one caller; all others get None.
 
@@ -53,45 +53,46 @@ def claim(
     fails, the stored rules are read and checked.
     """
     policy = policies.latest_policy  # the rules in memory
-    if policy.book.has_forbid_rule:  # the forbidding rule may be deleted by now, so the stored rules decide
+    # the forbidding rule may be deleted by now, so the stored rules decide
+    if policy.rulebook.has_forbid_rule:
         policy = policies.load(session)
-    claimed = _claim_under(session, policy, p, process, now, resource)
+    claimed = _claim_under(session, policy, proposal, process, now, resource)
     if claimed is not None:
         return claimed
     newest = policies.load(session)
-    if newest.book.version == policy.book.version:
+    if newest.rulebook.version == policy.rulebook.version:
         return None
-    return _claim_under(session, newest, p, process, now, resource)
+    return _claim_under(session, newest, proposal, process, now, resource)
 
 
 def _claim_under(
-    session: Session, policy: Policy, p: Proposal, process: str, now: datetime, resource: str
+    session: Session, policy: Policy, proposal: Proposal, process: str, now: datetime, resource: str
 ) -> Proposal | None:
     """Claim a run if the rules of ``policy`` allow it, and if they are still the stored rules, else None."""
-    if policy.book.has_forbid_rule:
-        call = replace(rights.call_of(session, p), at=now)
+    if policy.rulebook.has_forbid_rule:
+        call = replace(rights.call_of(session, proposal), at=now)
         why = policy.find_call_objection(call)
         if why:
             raise CallRefused(f"This is now forbidden: {why}.")
-    fault = ownership.find_connection_fault(session, p)
+    fault = ownership.find_connection_fault(session, proposal)
     if fault:
         raise Disconnected(fault)
-    if _is_delayed(session, policy.book, p, now):
+    if _is_delayed(session, policy.rulebook, proposal, now):
         return None
-    by = Author.nod(Act.EXECUTE)
-    version = policy.book.version
+    author = Author.of_nod(Act.EXECUTE)
+    version = policy.rulebook.version
     # two conditions: no other run has the resource (``thing``), and the stored rules are these
     # (``book_version``)
     return transitions.change_proposal(
-        session, p, by, now, State.EXECUTING, owner=process, thing=resource, book_version=version
+        session, proposal, author, now, State.EXECUTING, owner=process, thing=resource, book_version=version
     )
 
 
-def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
+def _is_delayed(session: Session, rulebook: Rulebook, proposal: Proposal, now: datetime) -> bool:
     """Tell if a feature delays the run of an approved proposal. `Recovery` starts the run again later."""
-    latest = (p.decided_at or p.updated_at) + MAX_HOLD  # the end of the longest delay
+    latest = (proposal.decided_at or proposal.updated_at) + MAX_HOLD  # the end of the longest delay
     for hold_claim in hooks_of(session).hold_claim:
-        until = hold_claim(session, book, p)
+        until = hold_claim(session, rulebook, proposal)
         if until is not None and now < min(until, latest):
             return True
     return False
@@ -102,20 +103,20 @@ def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
 
     ``claimed``: the proposal as the claim left it.
     """
-    p = proposals.get(session, claimed.id)
-    if p is None or p.state is not State.EXECUTING or p.cause is not Cause.STOPPED:
+    proposal = proposals.get(session, claimed.id)
+    if proposal is None or proposal.state is not State.EXECUTING or proposal.cause is not Cause.STOPPED:
         return None
-    if p.version != claimed.version + 1:  # it was claimed again since, for another run
+    if proposal.version != claimed.version + 1:  # it was claimed again since, for another run
         return None
-    return p
+    return proposal
 
 
-def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
-    """Store the progress of a run (``words``) for the proposal's cards, unless the run has ended.
+def store_progress(session: Session, claimed: Proposal, text: str) -> tuple[Job, ...]:
+    """Store the progress of a run (``text``) for the proposal's cards, unless the run has ended.
 
     Returns the jobs.
     """
-    if transitions.store_progress(session, claimed, words):
+    if transitions.store_progress(session, claimed, text):
         return (request_redraw(session, claimed),)
     return ()
 
@@ -152,36 +153,41 @@ def finish(
         files = ()
     if inverse_arguments is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
-    p = transitions.change_proposal(session, claimed, Author.nod(state), now, state, **changes)
-    if p is None:  # perhaps someone pressed Stop, which changes the proposal's row
+    proposal = transitions.change_proposal(session, claimed, Author.of_nod(state), now, state, **changes)
+    if proposal is None:  # perhaps someone pressed Stop, which changes the proposal's row
         stopped = find_stopped_run(session, claimed)
         if stopped is None:
             return None
-        p = transitions.change_proposal(session, stopped, Author.nod(state), now, state, **changes)
-        if p is None:
+        proposal = transitions.change_proposal(session, stopped, Author.of_nod(state), now, state, **changes)
+        if proposal is None:
             return None
     if inverse_arguments is not None:
-        proposals.store_inverse(session, p, inverse_arguments, now)
+        proposals.store_inverse(session, proposal, inverse_arguments, now)
     if for_owner:
-        _tell_owner(session, p, for_owner, now)
-    posts_files = outputs.store_result(session, p, files, now)
+        _tell_owner(session, proposal, for_owner, now)
+    posts_files = outputs.store_result(session, proposal, files, now)
 
-    undo_jobs = update_original(session, p, now)
-    stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
-    jobs = [request_redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, turn_process)]
+    undo_jobs = update_original(session, proposal, now)
+    stop_jobs = _stop_batch(session, policies, proposal, now) if policies else ()
+    jobs = [
+        request_redraw(session, proposal),
+        *undo_jobs,
+        *stop_jobs,
+        *settle_answer(session, proposal, now, turn_process),
+    ]
     if posts_files:
-        jobs.append(Job(Work.DELIVER, p.conversation_id))
-    return p, tuple(jobs)
+        jobs.append(Job(Work.DELIVER, proposal.conversation_id))
+    return proposal, tuple(jobs)
 
 
-def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> None:
+def _tell_owner(session: Session, proposal: Proposal, answer: str, now: datetime) -> None:
     """Tell the person in whose name a proposal ran what the server answered."""
-    if p.connection is None:
+    if proposal.connection is None:
         return
-    what = escape_markdown(one_line(p.description))
+    what = escape_markdown(one_line(proposal.description))
     bounded = bound_text(escape_markdown(prepare_for_people(answer)), _MAX_ANSWER_CHARS)
-    text = _ANSWER_TEXT.format(server=p.connection.server, what=what, answer=bounded)
-    notices.store_private_notice(session, Actor.parse(p.connection.owner), text, now)
+    text = _ANSWER_TEXT.format(server=proposal.connection.server, what=what, answer=bounded)
+    notices.store_private_notice(session, Actor.parse(proposal.connection.owner), text, now)
 
 
 def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -189,36 +195,40 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
 
     ``failed``: the row of the batch that has failed.
     """
-    book = policies.load(session).book
-    if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
+    rulebook = policies.load(session).rulebook
+    if not failed.batch or not rulebook.stops_batch(rights.call_of(session, failed)):
         return ()
     why = "a row of its batch failed"
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
-    approved = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
+    approved = [
+        proposal
+        for proposal in proposals.list_of_batch(session, failed.batch)
+        if proposal.state is State.APPROVED
+    ]
     jobs: list[Job] = []
-    for p in approved:
+    for proposal in approved:
         _, end_jobs = end_proposal(
-            session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes
+            session, proposal, Author.of_nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes
         )
         jobs += end_jobs
     return tuple(jobs)
 
 
-def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
+def abandon(session: Session, proposal: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
     """Fail a run that no live process continues, with an unknown outcome. Returns the jobs.
 
     ``rerun``: the tool declared itself idempotent, so the call is approved again and runs with the same
     idempotency key, unless someone had pressed Stop. Otherwise people decide what to do.
     """
     error = "It started, but its end was never recorded."
-    by = Author.nod(Act.ABANDONED, error)
+    author = Author.of_nod(Act.ABANDONED, error)
     lost = transitions.change_proposal(
-        session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error
+        session, proposal, author, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error
     )
     if lost is None:
         return ()  # it ended a moment ago
-    if not rerun or p.cause is Cause.STOPPED:
+    if not rerun or proposal.cause is Cause.STOPPED:
         return (request_redraw(session, lost), *settle_answer(session, lost, now))
-    by = Author.nod(Act.RERUN, "the tool is idempotent")
-    p = move_or_raise(session, lost, by, now, State.APPROVED, cause=None, error=None)
-    return (request_redraw(session, p), Job(Work.EXECUTE, p.id))
+    author = Author.of_nod(Act.RERUN, "the tool is idempotent")
+    proposal = move_or_raise(session, lost, author, now, State.APPROVED, cause=None, error=None)
+    return (request_redraw(session, proposal), Job(Work.EXECUTE, proposal.id))

@@ -1,7 +1,7 @@
 """Trials: a call is run without lasting effect before people decide, so that they see what it would change.
 
-A tool that can be tried has `TrialFunctions` as its attribute ``trying``. For example, a shell tries a
-command in a *cage*: a closed environment with a copy of the files. `Trials.attempt` runs a trial, whose
+A tool that can be tried has `TrialFunctions` as its attribute ``trial_functions``. For example, a shell tries
+a command in a *cage*: a closed environment with a copy of the files. `Trials.attempt` runs a trial, whose
 changes become the proposal's preview. It is called only if people will be asked, and the model is not told.
 The tool also returns a *token*: what it needs to make exactly these changes. The token is stored as JSON, and
 found again by its hash, which the proposal has. Only `Trials.apply` changes anything: it gives the token back
@@ -27,7 +27,7 @@ from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.text import hash_text, one_line, storable
+from bot.domain.text import hash_text, one_line, replace_unstorable
 from bot.domain.trials import Trial
 from bot.errors import ToolError, TooManyCalls
 from bot.store import trials
@@ -72,7 +72,7 @@ class Trials:
     async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> PreviewAndTrial:
         """Return the preview of a call that people are asked about, with a trial if its tool has one."""
         preview = await preview_of(tool, arguments)
-        if tool.trying is None:
+        if tool.trial_functions is None:
             return PreviewAndTrial(preview, None)
         return await self.attempt(tool, arguments, preview, asker)
 
@@ -89,10 +89,10 @@ class Trials:
         ``preview``: the call's own preview. ``show`` is called with a text about the trial when it begins. A
         person who has too many trials under way waits until one ends.
         """
-        if tool.trying is None:
+        if tool.trial_functions is None:
             raise ValueError(f"{tool.name} cannot be tried")
         summary = redact_text(summary_of(tool, arguments))
-        record = {"call": summary, "digest": tool.digest(arguments)}
+        record = {"call": summary, "digest": tool.make_digest(arguments)}
         try:
             key = await self._begin(asker, tool.name, record)
         except TooManyCalls as error:
@@ -104,7 +104,7 @@ class Trials:
         try:
             with redact_in_logs(secrets_in(arguments, tool.parameters)):
                 try:
-                    fields, trial, token_json = await self._try_tool(tool, tool.trying, arguments)
+                    fields, trial, token_json = await self._try_tool(tool, tool.trial_functions, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
                     fields = ()
                     trial = Trial(tried=False, why=describe_and_log(error, tool.name))
@@ -152,7 +152,7 @@ class Trials:
             why=refusal,
             cage=output.cage,
             exit=output.exit,  # the code with which a command ended; None if the trial ran no command
-            output=storable(output.output[-_MAX_OUTPUT_CHARS:]),
+            output=replace_unstorable(output.output[-_MAX_OUTPUT_CHARS:]),
             files=output.files,
             token=token_hash,
             final=one_line(output.final),  # the reason why the changes can't be undone, if they can't
@@ -178,7 +178,7 @@ class Trials:
 
         If the tool can't tell, the call is tried again, and must show the same.
         """
-        functions = tool.trying
+        functions = tool.trial_functions
         arguments = proposal.arguments
         if functions is None:
             return False
@@ -196,10 +196,10 @@ class Trials:
 
     async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Apply exactly the changes of a claimed proposal's trial. Raises ToolError if nothing was done."""
-        if tool.trying is None:
+        if tool.trial_functions is None:
             raise ToolError("This tool's calls can no longer be tried first. Nothing was changed.")
         token = await self._load_token(claimed)
-        work = tool.trying.apply(claimed.arguments, token, context)
+        work = tool.trial_functions.apply(claimed.arguments, token, context)
         output: ToolOutput = await await_tool(tool.name, work, tool.timeout)
         return output
 
@@ -214,11 +214,11 @@ class Trials:
             return None
         tool = tool.in_context(context_of(lost))
         try:
-            if lost.applies and tool.trying:
-                if tool.trying.settle is None:
+            if lost.applies_trial and tool.trial_functions:
+                if tool.trial_functions.settle is None:
                     return None
                 token = await self._load_token(lost)
-                work = tool.trying.settle(lost.arguments, token, lost.idempotency_key)
+                work = tool.trial_functions.settle(lost.arguments, token, lost.idempotency_key)
             elif tool.settle:
                 work = tool.settle(lost.arguments, lost.idempotency_key)
             else:

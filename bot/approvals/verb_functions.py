@@ -28,7 +28,7 @@ from bot.store import people
 from bot.store.connections import is_owner
 from bot.store.hooks import hooks_of
 
-_CLEARED_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+_CLEARED_RUN = dict.fromkeys(("cause", "error", "result", "result_sentence", "ended_badly"))
 """The columns that a failed run has set, emptied for the next try."""
 _CLEARED_DECISION = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
 """The columns that a decision has set, emptied for the next decision."""
@@ -99,7 +99,7 @@ def _ask_owner_again(
         **_CLEARED_DECISION,
         **start_timers(proposal.ttl, proposal.remind_every, context.now),
         round=proposal.round + 1,
-        votes=(context.vote(Verb.APPROVE),),
+        votes=(context.make_vote(Verb.APPROVE),),
     )
     team_jobs = teammates.resume_work(session, proposal)
     owner = ownership.name_owner(proposal)

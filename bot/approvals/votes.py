@@ -21,14 +21,14 @@ from bot.approvals.press_values import Contents, PressContext, PressOutcome, acc
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
 from bot.domain.connections import CONSENT
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.plans import Plan
-from bot.domain.preview import Edited
+from bot.domain.preview import Edit
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal, Vote
-from bot.domain.redaction import differences
+from bot.domain.redaction import list_differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.domain.verdicts import make_terms
@@ -36,174 +36,187 @@ from bot.store import conversations, people, proposals
 from bot.store.connections import is_owner
 
 
-def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def approve(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Apply the edit of a press, if it has one, and vote for the proposal. With enough votes it runs."""
     press = context.press
 
     # the edit; after it a new trial may show other changes, and the rules may let other people decide
     if context.prepared.contents is not None:
-        p = _store_edit(session, context, p, context.prepared.contents)
-        if p.trial is not None and p.trial.tried:
-            return accept(session, p, "Edited, not approved. Look at what it does now, then decide.")
+        proposal = _store_edit(session, context, proposal, context.prepared.contents)
+        if proposal.trial is not None and proposal.trial.tried:
+            return accept(session, proposal, "Edited, not approved. Look at what it does now, then decide.")
         policy = context.policies.load(session)
         refusal, absent = rights.judge_press(
-            session, policy, p, context.person, press.actor, at=press.address
+            session, policy, proposal, context.person, press.actor, address=press.address
         )
         if refusal:
-            return accept(session, p, f"Edited, not approved. {refusal}")
+            return accept(session, proposal, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
 
     # the vote, if the proposal can be approved as it is
-    refusal_of_state = _refuse_if_not_approvable(session, p)
+    refusal_of_state = _refuse_if_not_approvable(session, proposal)
     if refusal_of_state:
         return refusal_of_state
     for_real: bool | None = None  # None without a trial, since there is no choice then
-    if p.trial is not None and p.trial.tried:
+    if proposal.trial is not None and proposal.trial.tried:
         for_real = press.verb is Verb.FOR_REAL
-    p = rights.without_void_votes(session, context.policies, p)  # not of people who may no longer decide
-    why = _find_trial_objection(p, press.verb, for_real=for_real)
+    # not of people who may no longer decide
+    proposal = rights.without_void_votes(session, context.policies, proposal)
+    why = _find_trial_objection(proposal, press.verb, for_real=for_real)
     if why:
-        return refuse(Answer.INVALID, p, why)
-    if context.has_voted(session, p):
-        return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
-    counts_for_quorum = _counts_for_quorum(session, context, p)
+        return refuse(Answer.INVALID, proposal, why)
+    if context.has_voted(session, proposal):
+        return refuse(Answer.ALREADY, proposal, "Your vote has already been counted.")
+    counts_for_quorum = _counts_for_quorum(session, context, proposal)
     # CONSENT: the owner agrees to the call, but their vote does not count for the quorum
-    votes = (*p.votes, context.vote(Verb.APPROVE if counts_for_quorum else CONSENT))
+    votes = (*proposal.votes, context.make_vote(Verb.APPROVE if counts_for_quorum else CONSENT))
 
     # the further approvals that are needed, if any
-    approvals = len(people.list_voters(session, p, Verb.APPROVE)) + int(counts_for_quorum)
-    p_with_vote = replace(p, votes=votes)
+    approvals = len(people.list_voters(session, proposal, Verb.APPROVE)) + int(counts_for_quorum)
+    p_with_vote = replace(proposal, votes=votes)
     missing_text = _find_missing_approval(
         session, p_with_vote, approvals, counts_for_quorum=counts_for_quorum
     )
     if missing_text:
-        p = context.move(session, p, votes=votes, for_real=for_real)
-        return accept(session, p, missing_text)
+        proposal = context.move(session, proposal, votes=votes, for_real=for_real)
+        return accept(session, proposal, missing_text)
     # ``has_lead``: true of plans, on which the lead agent may have a say
-    if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
+    if proposal.kind.has_lead and proposal.teammate and plans.lacks_lead(session, context.policies, proposal):
         # rows are locked in the same order as by a review of the lead agent: first its turn, then the plan
-        review_jobs = plans.ask_lead(session, p, context.now)
-        p = context.move(session, p, votes=votes)
+        review_jobs = plans.ask_lead(session, proposal, context.now)
+        proposal = context.move(session, proposal, votes=votes)
         text = "Your approval counts. The lead agent must approve the plan as well."
-        return accept(session, p, text, *review_jobs)
+        return accept(session, proposal, text, *review_jobs)
 
-    return _store_approval(session, context, p, votes, for_real=for_real)
+    return _store_approval(session, context, proposal, votes, for_real=for_real)
 
 
 def _store_approval(
-    session: Session, context: PressContext, p: Proposal, votes: tuple[Vote, ...], *, for_real: bool | None
+    session: Session,
+    context: PressContext,
+    proposal: Proposal,
+    votes: tuple[Vote, ...],
+    *,
+    for_real: bool | None,
 ) -> PressOutcome:
     """Approve a proposal that has all ``votes`` it needs, and give the grants that its plan asks for."""
     decision = context.decision_columns
-    if plans.was_reviewed(p):  # the lead agent has approved the plan before
+    if plans.was_reviewed(proposal):  # the lead agent has approved the plan before
         decision["decided_by"] += f" and {plans.LEAD.name}"
-    p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decision)
-    if p.kind.has_steps:
-        _allow_listed_calls(session, context, p)
-    text = p.kind.approved_text
+    proposal = context.move(session, proposal, State.APPROVED, votes=votes, for_real=for_real, **decision)
+    if proposal.kind.has_steps:
+        _allow_listed_calls(session, context, proposal)
+    text = proposal.kind.approved_text
     if context.is_paused:
-        effect = "runs" if p.kind.runs else "takes effect"
+        effect = "runs" if proposal.kind.runs else "takes effect"
         text += f" Everything is paused, so it {effect} after /approvals resume."
-    return accept(session, p, text, Job(Work.EXECUTE, p.id))
+    return accept(session, proposal, text, Job(Work.EXECUTE, proposal.id))
 
 
-def _refuse_if_not_approvable(session: Session, p: Proposal) -> PressOutcome | None:
+def _refuse_if_not_approvable(session: Session, proposal: Proposal) -> PressOutcome | None:
     """Return the refusal if no one can approve the proposal as it is now; None if it can be approved."""
-    if p.kind.no_approval_text:
-        return refuse(Answer.INVALID, p, p.kind.no_approval_text)
-    if p.kind.is_form:  # a form of an MCP server, which people fill in
-        missing = _find_unanswered(session, p)
+    if proposal.kind.no_approval_text:
+        return refuse(Answer.INVALID, proposal, proposal.kind.no_approval_text)
+    if proposal.kind.is_form:  # a form of an MCP server, which people fill in
+        missing = _find_unanswered(session, proposal)
         if missing:
             text = f"It can't be sent yet. Fill in first: {', '.join(missing)}."
-            return refuse(Answer.INVALID, p, text, missing)
+            return refuse(Answer.INVALID, proposal, text, missing)
     return None
 
 
-def _find_missing_approval(session: Session, p: Proposal, approvals: int, *, counts_for_quorum: bool) -> str:
+def _find_missing_approval(
+    session: Session, proposal: Proposal, approvals: int, *, counts_for_quorum: bool
+) -> str:
     """Return the reply to a vote after which people's approvals are still missing; empty if none is.
 
-    ``p``: the proposal with the new vote. ``approvals``: the number of votes that count towards the quorum.
+    ``proposal``: the proposal with the new vote. ``approvals``: the number of votes that count towards the
+    quorum.
     ``counts_for_quorum``: the new vote is one of them.
     """
-    if approvals < p.quorum:
+    if approvals < proposal.quorum:
         if counts_for_quorum:
-            return f"Your vote counts: {approvals} of {p.quorum}."
+            return f"Your vote counts: {approvals} of {proposal.quorum}."
         return "Your yes counts. It waits for the approval of others as well."
-    if ownership.lacks_owner(session, p):
-        owner = ownership.name_owner(p)
+    if ownership.lacks_owner(session, proposal):
+        owner = ownership.name_owner(proposal)
         return f"Your approval counts. It runs as {owner}, so {owner} must approve it, too."
     return ""
 
 
-def _counts_for_quorum(session: Session, context: PressContext, p: Proposal) -> bool:
+def _counts_for_quorum(session: Session, context: PressContext, proposal: Proposal) -> bool:
     """Tell if the person's vote counts towards the quorum.
 
     The owner of a call, in whose name it runs, must agree to the call. Their vote counts towards the quorum
     only if the rules would let them decide anyway.
     """
-    if not is_owner(p, context.person):
+    if not is_owner(proposal, context.person):
         return True
     policy = context.policies.load(session)
     press = context.press
-    refusal, _ = rights.judge_press_by_role(session, policy, p, context.person, press.actor, at=press.address)
+    refusal, _ = rights.judge_press_by_role(
+        session, policy, proposal, context.person, press.actor, address=press.address
+    )
     return refusal is None
 
 
-def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
+def _find_trial_objection(proposal: Proposal, verb: Verb, *, for_real: bool | None) -> str:
     """Return why a vote does not fit the proposal's trial; empty if it fits.
 
     ``for_real``: the vote is for running the call instead of applying the trial's changes.
     """
-    if p.trial is None or not p.trial.tried:
+    if proposal.trial is None or not proposal.trial.tried:
         if verb is Verb.FOR_REAL:
             return "It was not tried first. Approving it runs it."
         return ""
-    if p.trial.is_refused and not for_real:
-        return f"The result of its trial can't be applied. {p.trial.why} It can be run for real."
-    if p.for_real not in (None, for_real):
-        theirs = "running it for real" if p.for_real else "the result of its trial"
+    if proposal.trial.is_refused and not for_real:
+        return f"The result of its trial can't be applied. {proposal.trial.why} It can be run for real."
+    if proposal.for_real not in (None, for_real):
+        theirs = "running it for real" if proposal.for_real else "the result of its trial"
         return f"Others approved {theirs}. Approve the same."
     return ""
 
 
-def decline(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def decline(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Vote against the proposal, which ends once it has as many such votes as the rules ask for.
 
     The vote of the call's owner ends it alone.
     """
-    p = rights.without_void_votes(session, context.policies, p)
-    if context.has_voted(session, p):
-        return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
-    votes = (*p.votes, context.vote(Verb.DECLINE))
-    against = 1 + len(people.list_voters(session, p, Verb.DECLINE))
+    proposal = rights.without_void_votes(session, context.policies, proposal)
+    if context.has_voted(session, proposal):
+        return refuse(Answer.ALREADY, proposal, "Your vote has already been counted.")
+    votes = (*proposal.votes, context.make_vote(Verb.DECLINE))
+    against = 1 + len(people.list_voters(session, proposal, Verb.DECLINE))
     # ``declines``: how many votes against it end it
-    if against < p.declines and not is_owner(p, context.person):
-        p = context.move(session, p, votes=votes)
-        return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
+    if against < proposal.declines and not is_owner(proposal, context.person):
+        proposal = context.move(session, proposal, votes=votes)
+        return accept(
+            session, proposal, f"Your vote counts: {against} of the {proposal.declines} that decline it."
+        )
     changes = {"decline_reason": context.press.reason, "votes": votes}
-    p, jobs = context.end(session, p, State.DECLINED, **changes)
-    text = p.kind.declined_text
-    if p.kind.has_steps:
-        text = f"{text} {plans.describe_stop(session, p)}".strip()
-    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    proposal, jobs = context.end(session, proposal, State.DECLINED, **changes)
+    text = proposal.kind.declined_text
+    if proposal.kind.has_steps:
+        text = f"{text} {plans.describe_stop(session, proposal)}".strip()
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (proposal,)), jobs)
 
 
-def decline_for_good(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def decline_for_good(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Decline a rule that Nod suggests, so that Nod does not suggest it again. The verb is *never*."""
-    votes = (*p.votes, context.vote(Verb.NEVER))
-    p, jobs = context.end(session, p, State.DECLINED, votes=votes)
-    return PressOutcome(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
+    votes = (*proposal.votes, context.make_vote(Verb.NEVER))
+    proposal, jobs = context.end(session, proposal, State.DECLINED, votes=votes)
+    return PressOutcome(Reply(Answer.ACCEPTED, "It will not be suggested again.", (proposal,)), jobs)
 
 
-def edit_proposal(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def edit_proposal(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Replace the call's arguments without a vote, and ask people again."""
     if context.prepared.contents is None:
-        return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
-    p = _store_edit(session, context, p, context.prepared.contents)
-    return accept(session, p, p.kind.edited_text)
+        return refuse(Answer.INVALID, proposal, "There is nothing to edit: no arguments were given.")
+    proposal = _store_edit(session, context, proposal, context.prepared.contents)
+    return accept(session, proposal, proposal.kind.edited_text)
 
 
-def approve_similar(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def approve_similar(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Vote for a proposal and give a grant on the chosen terms, in one transaction.
 
     The press names the terms in the words of the API: its ``lasting`` is the grant's duration, and its
@@ -212,29 +225,34 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Pre
     """
     duration = context.press.lasting
     audience = context.press.reach
-    if p.schedule and audience is GrantAudience.HERE:
+    if proposal.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
     if not context.prepared.scopes or duration is None:
-        return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    why = grants.find_grant_objection(session, context.policies, p) or _find_owner_objection(p, context)
+        return refuse(Answer.INVALID, proposal, "Choose what else to allow, and for how long.")
+    why = grants.find_grant_objection(session, context.policies, proposal) or _find_owner_objection(
+        proposal, context
+    )
     if why:
-        return refuse(Answer.REFUSED, p, why)
+        return refuse(Answer.REFUSED, proposal, why)
     in_conversation = duration is GrantDuration.CONVERSATION
-    if in_conversation and conversations.has_ended(session, p.conversation_id):
+    if in_conversation and conversations.has_ended(session, proposal.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
-        return refuse(Answer.INVALID, p, text)
-    whose = audience.words(p.requester.label, schedule=p.schedule or "")  # such as "Ana everywhere"
-    if audience not in grants.list_audiences(session, context.policies, p, context.person):
-        return refuse(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
+        return refuse(Answer.INVALID, proposal, text)
+    # such as "Ana everywhere"
+    whose = audience.describe(proposal.requester.label, schedule=proposal.schedule or "")
+    if audience not in grants.list_audiences(session, context.policies, proposal, context.person):
+        return refuse(Answer.REFUSED, proposal, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         text = "This reaches beyond this conversation, so it can't end with it. Choose a time, such as 1h."
-        return refuse(Answer.INVALID, p, text)
-    voted = approve(session, context, p)
+        return refuse(Answer.INVALID, proposal, text)
+    voted = approve(session, context, proposal)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
     [(scope, words)] = context.prepared.scopes
     grant_terms = GrantTerms(scope, words, audience, duration)
-    grant = grants.give_grant(session, p, context.press.actor, context.person, grant_terms, context.now)
+    grant = grants.give_grant(
+        session, proposal, context.press.actor, context.person, grant_terms, context.now
+    )
     if in_conversation:
         until = "until this conversation ends"
     else:
@@ -243,38 +261,42 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Pre
     return replace(voted, reply=replace(voted.reply, text=text))
 
 
-def _find_owner_objection(p: Proposal, context: PressContext) -> str:
+def _find_owner_objection(proposal: Proposal, context: PressContext) -> str:
     """Return why this person can't allow calls in another person's name; empty if no such name is used."""
-    if p.connection is None or not p.connection.is_personal or is_owner(p, context.person):
+    if (
+        proposal.connection is None
+        or not proposal.connection.is_personal
+        or is_owner(proposal, context.person)
+    ):
         return ""
-    owner = ownership.name_owner(p)
+    owner = ownership.name_owner(proposal)
     return f"It runs as {owner}, so only {owner} can allow calls like it. It stays open."
 
 
-def approve_steps(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def approve_steps(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Approve a teammate's plan, and allow the tools of its steps while the teammate works."""
-    if not p.teammate:
-        return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
-    if p.quorum > 1:
+    if not proposal.teammate:
+        return refuse(Answer.INVALID, proposal, "That only works on a teammate's plan. Approve the plan.")
+    if proposal.quorum > 1:
         text = "Several people must approve this, so one person can't allow its steps. Approve the plan."
-        return refuse(Answer.REFUSED, p, text)
-    if plans.lacks_lead(session, context.policies, p):
+        return refuse(Answer.REFUSED, proposal, text)
+    if plans.lacks_lead(session, context.policies, proposal):
         text = (
             "The lead agent also has to approve this plan and hasn't yet. Approve the plan, "
             "or allow its steps once it has."
         )
-        return refuse(Answer.REFUSED, p, text)
+        return refuse(Answer.REFUSED, proposal, text)
     if context.prepared.scopes is None:
-        return refuse(Answer.INVALID, p, "The steps can't be allowed from here. Approve the plan.")
-    voted = approve(session, context, p)
+        return refuse(Answer.INVALID, proposal, "The steps can't be allowed from here. Approve the plan.")
+    voted = approve(session, context, proposal)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
-    [p] = voted.reply.proposals
+    [proposal] = voted.reply.proposals
     for scope, words in context.prepared.scopes:
-        _allow_here(session, context, p, scope, words)
+        _allow_here(session, context, proposal, scope, words)
     names = ", ".join(scope.tool_name for scope, _ in context.prepared.scopes)
     if names:
-        allowed = f"{p.teammate} may use {names} without asking until it ends"
+        allowed = f"{proposal.teammate} may use {names} without asking until it ends"
     else:
         allowed = "no step needs more"
     text = f"Plan approved: {allowed}. What can't be undone still asks."
@@ -284,47 +306,47 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Press
 def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal) -> None:
     """Give a grant for each call that an approved plan lists, for one run of exactly this call."""
     for call in Plan.of(plan.arguments).calls:
-        scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
+        scope = Scope(call.tool, call.version, GrantScope.EXACT, to_canonical_json(call.arguments))
         words = f"{call.tool} once, exactly as the plan shows it"
         _allow_here(session, context, plan, scope, words)
 
 
-def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
+def _allow_here(session: Session, context: PressContext, proposal: Proposal, scope: Scope, text: str) -> None:
     """Give a grant for the requester's calls in the proposal's conversation, until the conversation ends.
 
-    ``words``: the scope for people.
+    ``text``: the scope for people.
     """
-    grant_terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
-    grants.give_grant(session, p, context.press.actor, context.person, grant_terms, context.now)
+    grant_terms = GrantTerms(scope, text, GrantAudience.HERE, GrantDuration.CONVERSATION)
+    grants.give_grant(session, proposal, context.press.actor, context.person, grant_terms, context.now)
 
 
-def revise(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
+def revise(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Send a plan back for changes. One person is enough, since no work is lost."""
     feedback = (context.press.reason or "").strip()
     if not feedback:
-        return refuse(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
+        return refuse(Answer.INVALID, proposal, "Say what should change.", {"reason": "This is needed."})
     context = replace(context, press=replace(context.press, reason=feedback))
-    votes = (*p.votes, context.vote(Verb.REVISE))
+    votes = (*proposal.votes, context.make_vote(Verb.REVISE))
     changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
-    p, jobs = context.end(session, p, State.DECLINED, **changes)
-    told = f"{p.teammate or 'The agent'} has been told and will revise the plan."
-    text = plans.describe_stop(session, p) or told
-    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    proposal, jobs = context.end(session, proposal, State.DECLINED, **changes)
+    told = f"{proposal.teammate or 'The agent'} has been told and will revise the plan."
+    text = plans.describe_stop(session, proposal) or told
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (proposal,)), jobs)
 
 
-def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
+def _store_edit(session: Session, context: PressContext, proposal: Proposal, contents: Contents) -> Proposal:
     """Store edited contents as a new round, and return the proposal. The same contents change nothing."""
-    if contents.digest == p.digest:
-        return p
+    if contents.digest == proposal.digest:
+        return proposal
     new_terms = make_terms(contents.verdict, context.now)  # the columns of deciders, quorum, timers …
-    if p.kind.is_final:  # a program waits and was told the time, so the timer is not restarted
+    if proposal.kind.is_final:  # a program waits and was told the time, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)
-    before = {**_find_defaults(contents), **p.arguments}  # earlier releases stored no defaults
-    edit_words = differences(before, contents.arguments, contents.schema)
+    before = {**_find_defaults(contents), **proposal.arguments}  # earlier releases stored no defaults
+    edit_words = list_differences(before, contents.arguments, contents.schema)
     return context.move(
         session,
-        p,
+        proposal,
         verb=Verb.EDIT,
         arguments=dict(contents.arguments),
         tool_version=contents.tool_version,
@@ -334,11 +356,11 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
         trial=contents.trial,
         for_real=None,
         **new_terms,
-        round=p.round + 1,
+        round=proposal.round + 1,
         votes=(),
         edited_by=context.card_author,
-        edits=(*p.edits, Edited(p.round + 1, context.card_author, edit_words)),
-        changed=False,
+        edits=(*proposal.edits, Edit(proposal.round + 1, context.card_author, edit_words)),
+        values_changed=False,
     )
 
 
@@ -348,7 +370,9 @@ def _find_defaults(contents: Contents) -> dict[str, Any]:
     return {name: value for name, value in defaults.items() if name in contents.arguments}
 
 
-def _find_unanswered(session: Session, p: Proposal) -> dict[str, str]:
+def _find_unanswered(session: Session, proposal: Proposal) -> dict[str, str]:
     """Return the required fields of a form that have no value yet, each with the fault in words."""
-    schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
-    return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {}
+    return {
+        name: "fill this in first" for name in schema.get("required", ()) if name not in proposal.arguments
+    }

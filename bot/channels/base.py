@@ -228,7 +228,9 @@ class Poster(Channel, ABC):
 
         On a platform without buttons the line says what to type.
         """
-        lines = [f"{number}. {offer.about} `/nod {offer.words}`" for number, offer in enumerate(offers, 1)]
+        lines = [
+            f"{number}. {offer.description} `/nod {offer.text}`" for number, offer in enumerate(offers, 1)
+        ]
         await self.post(address, "\n".join([markdown, "", *lines]))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:

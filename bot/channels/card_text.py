@@ -135,7 +135,8 @@ class CardTextRenderer(Generic[T]):
         head = self.builder.join([title, intro]) if self._count_units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
-        if card.pending or card.carried_out or card.batch is not None:  # other cards show only their outcome
+        # other cards show only their outcome
+        if card.pending or card.is_approved_plan or card.batch is not None:
             parts.append(body)
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
@@ -162,12 +163,12 @@ class CardTextRenderer(Generic[T]):
         return self.builder.join(lines)
 
     def _write_teammate(self, teammate: Teammate) -> T:
-        name, _ = self._write_title(_STATE_SIGNS[teammate.standing], teammate.name, _INLINE_CHARS)
+        name, _ = self._write_title(_STATE_SIGNS[teammate.stored_state], teammate.name, _INLINE_CHARS)
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
         head = self.builder.join([name, self._write_short(state, units=_NOTE_UNITS).text], "")
-        activity = redact_text(teammate.about)
+        activity = redact_text(teammate.status_text)
         if activity:
             return self.builder.join([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).text])
         return head
@@ -184,14 +185,14 @@ class CardTextRenderer(Generic[T]):
             yield self._write_short(card.risk_reason, "italic", units=_LINE_UNITS)
         elif card.warning:
             yield self._write_short(f"⚠️ {card.warning}", units=_LINE_UNITS)
-        if card.why:
-            yield self._write_labelled("Why", card.why, _REASON_UNITS)
+        if card.shown_reason:
+            yield self._write_labelled("Why", card.shown_reason, _REASON_UNITS)
 
     def _write_foot(self, card: Card) -> Iterator[_Part[T]]:
         """Yield the lines below the change: who asked, who may decide, the outcome, notes and the result."""
         if card.pending:
-            expires = self.builder.moment(card.expires, relative=True)
-            yield self._write_date(card.asked, " · expires ", expires)
+            expires = self.builder.moment(card.local_expires_at, relative=True)
+            yield self._write_date(card.requester_line, " · expires ", expires)
             if not card.asker_decides:
                 yield self._write_deciders(card)
             if card.undo_note:
@@ -200,12 +201,12 @@ class CardTextRenderer(Generic[T]):
             ended = None
             if card.ended_at:
                 ended = self.builder.moment(card.ended_at, relative=card.running_since is not None)
-            yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
+            yield self._write_date(card.outcome_line, " · ", ended, units=_TITLE_UNITS)
         if card.acts_as:  # as code, in which no platform makes a link of an address
             yield self._write_short(card.acts_as, "code", units=_LINE_UNITS)
         for annotation in card.annotations:
             yield self._write_annotation(annotation)
-        for note in (*card.notes[-_MAX_NOTES:], *card.tally[-_MAX_NOTES:]):
+        for note in (*card.notes[-_MAX_NOTES:], *card.shown_votes[-_MAX_NOTES:]):
             short, cut = self._write_short(note, units=_NOTE_UNITS)
             yield _Part(self.builder.join([self.builder.write("• "), short], ""), cut)
         if card.result:
@@ -229,7 +230,7 @@ class CardTextRenderer(Generic[T]):
     def _write_deciders(self, card: Card) -> _Part[T]:
         """Write the people who may decide. People of this platform are mentioned."""
         written = []
-        for person_or_text in card.circle.parts:
+        for person_or_text in card.decider_names.parts:
             if isinstance(person_or_text, Actor):
                 written.append(self.builder.mention(person_or_text))
             else:

@@ -36,10 +36,10 @@ _MAX_PLACES = 1000  # with more, the waits that are over are forgotten
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
-async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
-    """Download a file from a platform, at most ``most`` + 1 bytes of it. Raises ChannelError.
+async def download(address: str, max_bytes: int, origins: Collection[str], token: str = "") -> bytes:
+    """Download a file from a platform, at most ``max_bytes`` + 1 bytes of it. Raises ChannelError.
 
-    The byte beyond ``most`` tells the caller that the file is larger. Only these ``origins``, such as
+    The byte beyond ``max_bytes`` tells the caller that the file is larger. Only these ``origins``, such as
     ``https://files.slack.com``, are requested, even after a redirect. Each gets the ``token``, if there is
     one.
     """
@@ -61,9 +61,9 @@ async def download(address: str, most: int, origins: Collection[str], token: str
                         raise ChannelError(_describe_status(response.status_code))
                     async for part in response.aiter_raw():
                         content += part
-                        if len(content) > most:
+                        if len(content) > max_bytes:
                             break
-                    return bytes(content[: most + 1])
+                    return bytes(content[: max_bytes + 1])
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise ChannelError("it could not be fetched") from error
     raise ChannelError("its platform redirects too often")

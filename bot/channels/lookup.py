@@ -102,7 +102,7 @@ class CoreLookup:
             is_copy_known = True
             if address and ref:
                 is_copy_known = posted_cards.is_card_of(session, proposal, address.channel, ref)
-            drawn = draw_card(session, proposal, available, self.policies, address, together=together)
+            drawn = draw_card(session, proposal, available, self.policies, address, as_batch=together)
             return _StoredCard(drawn.card, is_copy_known)
 
         result = await self.presses.gate.groups.read_with_members(read_card)
@@ -113,7 +113,7 @@ class CoreLookup:
         # the pressed message is no stored copy: store it, if it can be one, and draw what it should show
         if await self.cards.adopt_message(proposal_id, actor, address, ref) is None:
             return None
-        drawn = await self.cards.load_card(proposal_id, address, together=together)
+        drawn = await self.cards.load_card(proposal_id, address, as_batch=together)
         return drawn.card
 
     async def arguments(
@@ -222,7 +222,7 @@ class CoreLookup:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return rights.find_objection(session, self.policies, proposal, actor, verb, at=address) is None
+        return rights.find_objection(session, self.policies, proposal, actor, verb, address=address) is None
 
     def _decides(self, session: Session, proposal_id: str, actor: Actor) -> bool:
         proposal = proposals.get(session, proposal_id)

@@ -254,10 +254,10 @@ def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fi
 def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
     asking_verb = verb if verb in _VERBS_WITH_OWN_QUESTION else Verb.APPROVE
-    question = render_card(proposal, schema={}).button(asking_verb).sure
+    question = render_card(proposal, schema={}).button(asking_verb).confirmation
     if question is None or not sys.stdin.isatty():
         return True
-    return typer.confirm(redact_line(f"{question.question} {question.more}"))
+    return typer.confirm(redact_line(f"{question.question} {question.warning}"))
 
 
 async def _take_press(settings: Settings, database: Database, button_press: Press) -> Reply:

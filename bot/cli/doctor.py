@@ -44,7 +44,7 @@ from bot.cli.shared import (
 )
 from bot.core import policies_of
 from bot.domain.doctor_findings import Finding, Health, warn
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.errors import NodError
 from bot.settings import Settings, find_environment_faults
 
@@ -80,7 +80,7 @@ def doctor(*, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
+async def check(settings: Settings, progress: Progress = ignore_progress) -> list[Finding]:
     """Check everything, and report each part to ``progress``. Faults are findings and raise nothing."""
     is_running = is_nod_running(settings)
     checks = [check_tools, _check_prices_and_models, _check_features, check_channels]

@@ -124,10 +124,10 @@ def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
         "tool_arguments": redact_arguments(proposal.arguments, schema),
         "risk": proposal.risk.level,
         "requester": proposal.requester.label,
-        "deciders": proposal.deciders.in_words(proposal.requester.label),
+        "deciders": proposal.deciders.describe(proposal.requester.label),
         "round": proposal.round,
         "connection": _connection_to_json(proposal.connection),
-        "record": [redact_text(sentence) for sentence in proposal.record],
+        "record": [redact_text(sentence) for sentence in proposal.unusual_facts],
         "annotations": [
             {
                 "name": redact_text(annotation.name),
@@ -144,7 +144,7 @@ def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
 
 def _step_to_json(step: DueStep) -> dict[str, Any]:
     """Return a step, by which a target is notified of the waiting proposal, as JSON."""
-    return {"to": step.to, "at": step.at.isoformat(), "is_over": step.is_over}
+    return {"to": step.target, "at": step.due_at.isoformat(), "is_over": step.is_over}
 
 
 def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
@@ -165,18 +165,18 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
             print_json(_proposal_to_json(found, database))
             return
         card = render_card(found, _load_schema(found, database))
-        asked = f"{card.asked}, {format_relative(found.created_at, now())}"
+        asked = f"{card.requester_line}, {format_relative(found.created_at, now())}"
         lines = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
             lines.append(f"May decide: {card.deciders}")
             lines.append(format_expiry(card.expires_at, now()).capitalize())
             open_steps = [step for step in found.all_steps if not step.is_over]
-            lines += [f"Next: {step.to}, {format_relative(step.at, now())}" for step in open_steps]
+            lines += [f"Next: {step.target}, {format_relative(step.due_at, now())}" for step in open_steps]
             if card.undo_note:
                 lines.append(card.undo_note)
-        if card.again:  # "Checked: …"
-            lines.append(card.again)
-        if card.undoing:  # then ``undo_until`` is set, too
+        if card.check_text:  # "Checked: …"
+            lines.append(card.check_text)
+        if card.undo_effect:  # then ``undo_until`` is set, too
             undo_end = format_relative(found.undo_until or now(), now())
             lines.append(f"Undo ends {undo_end}: nod undo {found.id}")
         lines += [*card.votes, *card.notes, "", format_call(card)]
@@ -205,7 +205,7 @@ def list_team(*, as_json: Json = False) -> None:
                 "role": teammate.role,
                 "state": teammate.state,
                 "plan_state": teammate.plan_state,
-                "about": redact_text(teammate.about),
+                "about": redact_text(teammate.status_text),
                 "waits_for": [proposal.id for proposal in teammate.waits_for],
                 "created_at": teammate.created_at.isoformat(),
             }

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from bot.cli.command import get_shared_options
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 
 
 @contextlib.contextmanager
@@ -16,7 +16,7 @@ def show_progress(what: str, *, wanted: bool = True) -> Iterator[Progress]:
     ``what``: the bar's label. Nothing is shown in a pipe, in a log, with ``-q``, or if it is not ``wanted``.
     """
     if not (wanted and _is_watched()):
-        yield ignore
+        yield ignore_progress
         return
     from rich import progress  # a twentieth of a second, only for a bar
     from rich.console import Console

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.cli.command import get_shared_options
 from bot.domain.people import LOCAL, SHELL, Actor
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
@@ -120,7 +120,7 @@ def redact_line(text: str) -> str:
 
 
 @contextlib.contextmanager
-def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
+def open_database(settings: Settings, progress: Progress = ignore_progress) -> Iterator[Database]:
     """Open the database, create it if needed, and upgrade its schema.
 
     ``progress`` is called after each version of the schema that is reached.

@@ -130,7 +130,7 @@ async def _make_agent(
 
 def _print_tools(tools: Sequence[Tool]) -> None:
     for tool in tools:
-        print(escape_for_terminal(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
+        print(escape_for_terminal(f"{tool.name:<24} {tool.risk_label}"), file=sys.stderr)
     if not tools:
         print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
 

@@ -67,7 +67,7 @@ def list_(*, as_json: Json = False) -> None:
         print_json([_tool_to_json(tool) for tool in tools])
         return
     for tool in tools:
-        row = f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {_first_line(tool)}"
+        row = f"{tool.name:<24} {tool.group:<12} {tool.risk_label:<12} {_first_line(tool)}"
         print(fit_to_terminal(row))
     for tool in tools:
         omissions = ", ".join(list_omissions(tool.spec))  # parts of its schema that models are not sent
@@ -83,7 +83,7 @@ def _tool_to_json(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "group": tool.group,
-        "risk": tool.harm,  # in all that people and programs see, a tool's harm is called its risk
+        "risk": tool.risk_label,  # in all that people and programs see, a tool's harm is called its risk
         "description": tool.description,
         "parameters": tool.parameters,
         "untold": list_omissions(tool.spec),
@@ -98,7 +98,7 @@ def show_tool(name: ToolName, *, as_json: Json = False) -> None:
         print_json(_tool_to_json(tool))
         return
     treatment = "runs immediately" if tool.reads else "asks first, if the rules say so"
-    lines = [f"{tool.name} ({tool.group})", tool.description, "", f"risk: {tool.harm}, {treatment}"]
+    lines = [f"{tool.name} ({tool.group})", tool.description, "", f"risk: {tool.risk_label}, {treatment}"]
     omissions = ", ".join(list_omissions(tool.spec))
     if omissions:
         lines.append(f"models are not told: {omissions}")
@@ -148,7 +148,7 @@ async def _call(
         proposal = (await RequestGate(gate).open(request)).proposal
     print(escape_for_terminal(f"{proposal.id}: {redact_line(proposal.description)}"))
     if proposal.state is State.PROPOSED:
-        deciders = redact_line(proposal.deciders.in_words(person.label))
+        deciders = redact_line(proposal.deciders.describe(person.label))
         print(f"It waits for {deciders}: nod approve {proposal.id}")
     if wait:
         _print_end(await _wait_for_end(database, proposal))

@@ -13,7 +13,7 @@ class ActiveLine:
     """One line of the list."""
 
     part: str  # the heading under which the line is listed
-    words: str  # what is on, in one sentence
+    text: str  # what is on, in one sentence
     set_by: str  # the account that switched it on, or the name of the setting that did
     set_at: datetime | None = None  # None for a setting
     rule: int | None = None  # the number of the rule, if the line is about a rule

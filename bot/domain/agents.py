@@ -50,7 +50,7 @@ class Agent:
         return Actor(AGENTS, self.key, self.name)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The agent in words for people, for example ``claude-code, for Ana``."""
         return describe_agent(self.key, self.person)
 

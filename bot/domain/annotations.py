@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from bot.domain.text import is_blank, one_line, shorten, storable
+from bot.domain.text import is_blank, one_line, replace_unstorable, shorten
 
 RECORD_NAME = "Record"
 """The source of facts on how a call differs from earlier calls (``bot/domain/unusual_facts.py``)."""
@@ -27,14 +27,14 @@ class Annotation:
     is_late: bool = False  # the line came after the card was posted
 
     @property
-    def words(self) -> str:
+    def line(self) -> str:
         """Format the line, for example ``Second opinion (local): deletes 14 branches; you named one``."""
         if self.name:
             return f"{self.name}: {self.text}"
         return self.text
 
 
-def find_record(annotations: Iterable[Annotation]) -> tuple[str, ...]:
+def find_unusual_facts(annotations: Iterable[Annotation]) -> tuple[str, ...]:
     """Return the texts of the frozen annotations whose source is `RECORD_NAME`."""
     return tuple(each.text for each in annotations if each.name == RECORD_NAME and not each.is_late)
 
@@ -46,5 +46,5 @@ def bound_annotations(found: Iterable[Annotation], *, late: bool = False) -> tup
 
 
 def _bound(line: Annotation, *, late: bool) -> Annotation:
-    name, text = (one_line(storable(each)) for each in (line.name, line.text))
+    name, text = (one_line(replace_unstorable(each)) for each in (line.name, line.text))
     return Annotation(shorten(name, NAME_CHARS), shorten(text, TEXT_CHARS), late)

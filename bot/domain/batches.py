@@ -28,9 +28,9 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)  # each is approved by itself
     group = Group(
         size=len(cards),
-        open=len(waiting),
+        open_count=len(waiting),
         round=sum(card.round for card in cards),
-        irreversible=irreversible,
+        irreversible_count=irreversible,
     )
 
     title_words = _find_shared_title([card.title for card in cards])
@@ -74,14 +74,14 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         result="",
         result_url=None,
         result_fields=(),
-        told="",
-        data="",
+        result_sentence="",
+        full_output="",
         notes=(*progress, *shared_notes, *warnings),
         verbs=_list_verbs(group, cards),
         group=group,
         asker_decides=all(card.asker_decides for card in described),
-        undo=_find_shared_text(card.undo for card in described),
-        undoing="",
+        undo_sentence=_find_shared_text(card.undo_sentence for card in described),
+        undo_effect="",
         annotations=tuple(shared_annotations),
         acts_as=_find_shared_text(card.acts_as for card in cards),
         batch=Batch(tuple(noted_rows)),
@@ -113,20 +113,20 @@ def _list_own_notes(
     """
     notes = [row.card.acts_as] if with_account and row.card.acts_as else []
     notes += [note for note in row.notes if note not in shared_notes]
-    notes += [line.words for line in row.card.annotations if line not in shared_annotations]
+    notes += [line.line for line in row.card.annotations if line not in shared_annotations]
     return tuple(notes)
 
 
 def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
     verbs = []
-    if group.open > group.irreversible:
+    if group.open_count > group.irreversible_count:
         verbs.append(Verb.APPROVE_ALL)
-    if group.open:
+    if group.open_count:
         verbs.append(Verb.DECLINE_ALL)
     if any(card.state is State.APPROVED for card in cards):
         verbs.append(Verb.STOP_ALL)
     undoable_count = sum(Verb.UNDO in card.verbs for card in cards)
-    if not group.open and undoable_count > 1:
+    if not group.open_count and undoable_count > 1:
         verbs.append(Verb.UNDO_ALL)
     return tuple(verbs)
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from bot.domain.prices import money
+from bot.domain.prices import format_money
 
 WARNED_AT = 0.8  # the share of a budget at which people are warned
 _MAX_AMOUNT = 1_000_000_000
@@ -82,10 +82,10 @@ class Budget(NamedTuple):
         return self._replace(more=more, since=self._format_begin(now))
 
     @property
-    def words(self) -> str:
-        words = f"{money(self.amount, self.currency)} a {self.per}"
+    def text(self) -> str:
+        words = f"{format_money(self.amount, self.currency)} a {self.per}"
         if self.more:
-            return f"{words}, and {money(self.more, self.currency)} more from {self.since}"
+            return f"{words}, and {format_money(self.more, self.currency)} more from {self.since}"
         return words
 
     def _format_begin(self, now: datetime) -> str:

@@ -35,25 +35,25 @@ def make_button(
     level: Level,
     title: str,
     fillable: bool = True,
-    wait: timedelta | None = None,
+    extension: timedelta | None = None,
     count: int | None = None,
     irreversible_count: int = 0,
     undo_effect: str = "",
     undo_sentence: str = "",
     choices: Sequence[str] = (),
-    unsure: bool = False,
+    may_have_happened: bool = False,
 ) -> Button:
     """Return the button of a verb on a card.
 
     - ``title``: the title of the card, which is asked as a question before what can't be undone
     - ``fillable``: the arguments have fields; a question without any has nothing to fill in
-    - ``wait``: the time that the proposal waits when it is extended
+    - ``extension``: the time that the proposal waits when it is extended
     - ``count``: the number of open proposals in the group, for the buttons that decide all of them
     - ``irreversible_count``: the number of these that can't be undone, so that "Approve all" leaves them out
     - ``undo_effect``: what the button Undo would do, in words
     - ``undo_sentence``: for a destructive call that can be undone, the sentence that says so; else empty
     - ``choices``: the answers that a question offers
-    - ``unsure``: the call failed, and may have happened all the same
+    - ``may_have_happened``: the call failed, and may have happened all the same
     """
     button = _warn_of_real_run(kind.buttons.get(verb, BUTTONS[verb]), level)
     match verb:
@@ -63,26 +63,26 @@ def make_button(
             return replace(button, label="Done, continue")
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
             sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=button.label, no="Not now")
-            sure = replace(sure, more=undo_sentence or sure.more)
+            sure = replace(sure, warning=undo_sentence or sure.warning)
             if title.lower().startswith(_DELETING_WORDS):
                 first_word = title.split(maxsplit=1)[0]  # such as "Delete"
                 button = replace(button, label="Approve deletion")
                 sure = replace(sure, yes=first_word, no="Keep")
-            return replace(button, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
+            return replace(button, look=Look.DANGER, needs=Needs.CONFIRM, confirmation=sure)
         case Verb.UNDO if undo_effect:
             sure = Confirmation(
-                question="Undo it?", yes="Undo", no="Keep it", more=f"Undoing does this: {undo_effect}."
+                question="Undo it?", yes="Undo", no="Keep it", warning=f"Undoing does this: {undo_effect}."
             )
-            return replace(button, sure=sure)
-        case Verb.RETRY if unsure:
-            return replace(button, sure=RETRY_CHECK)
+            return replace(button, confirmation=sure)
+        case Verb.RETRY if may_have_happened:
+            return replace(button, confirmation=RETRY_CHECK)
         case Verb.RETRY if level is Level.DESTRUCTIVE:
             sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=button.label, no="Not now")
-            return replace(button, sure=sure)
+            return replace(button, confirmation=sure)
         case _ if verb in CHOICES[: len(choices)]:
             return replace(button, label=choices[CHOICES.index(verb)])
-        case Verb.EXTEND if wait and wait >= _MIN_NAMED_WAIT:
-            return replace(button, label=f"Extend {format_span(wait)}")
+        case Verb.EXTEND if extension and extension >= _MIN_NAMED_WAIT:
+            return replace(button, label=f"Extend {format_span(extension)}")
         case Verb.APPROVE_ALL if count is not None and irreversible_count:
             return replace(button, label=f"Approve {count - irreversible_count} of {count}")
         case Verb.APPROVE_ALL | Verb.DECLINE_ALL if count is not None:
@@ -95,9 +95,10 @@ def _warn_of_real_run(button: Button, level: Level) -> Button:
 
     That takes the place of `MAY_NOT_BE_UNDOABLE_TEXT` in the question of `BUTTONS`.
     """
-    if button.verb is not Verb.FOR_REAL or button.sure is None or level is not Level.DESTRUCTIVE:
+    if button.verb is not Verb.FOR_REAL or button.confirmation is None or level is not Level.DESTRUCTIVE:
         return button
     sure = replace(
-        button.sure, more=button.sure.more.replace(MAY_NOT_BE_UNDOABLE_TEXT, "This can't be undone.")
+        button.confirmation,
+        warning=button.confirmation.warning.replace(MAY_NOT_BE_UNDOABLE_TEXT, "This can't be undone."),
     )
-    return replace(button, look=Look.DANGER, sure=sure)
+    return replace(button, look=Look.DANGER, confirmation=sure)

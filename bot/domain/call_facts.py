@@ -37,7 +37,7 @@ class CallFacts:
     kind: ProposalKind = kinds.CALL
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)  # the JSON schema of the tool's arguments
-    undoes: bool = False  # the call undoes an approved one
+    is_undo: bool = False  # the call undoes an approved one
     # the arguments whose path is a symbolic link or leads through one, each with the path that it leads to
     link_targets: Mapping[str, Any] = field(default_factory=dict)
     identity: Identity = Identity.NOD  # the account under which the call is made

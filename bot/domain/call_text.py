@@ -29,7 +29,7 @@ def format_call(card: Card) -> str:
         lines.append(card.acts_as)
     if card.reason:
         lines.append(f"Reason: {_indent(card.reason)}")
-    lines += [annotation.words for annotation in card.annotations]
+    lines += [annotation.line for annotation in card.annotations]
     lines += ["", "Changes"]
     for field in card.fields:
         lines += _list_change_lines(field)
@@ -41,8 +41,8 @@ def format_call(card: Card) -> str:
     defaults = _list_defaults(card)
     if defaults:
         lines += ["", "Defaults", *defaults]
-    if card.data:
-        lines += ["", "Result", card.data]
+    if card.full_output:
+        lines += ["", "Result", card.full_output]
     return "\n".join(lines)
 
 
@@ -56,7 +56,7 @@ def format_call_and_outcome(card: Card) -> str:
     """Return the text of `format_call`, followed by the votes, the notes and the outcome."""
     parts = [format_call(card), *card.votes, *card.notes]
     if not card.pending:
-        parts += [card.end, card.result]
+        parts += [card.outcome_line, card.result]
     return "\n\n".join(parts)
 
 

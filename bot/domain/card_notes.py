@@ -14,7 +14,7 @@ from bot.domain.people import Names, with_names
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.text import SHORT_ID_CHARS, one_line, sentence
+from bot.domain.text import SHORT_ID_CHARS, make_sentence, one_line
 from bot.domain.times import format_relative, format_span
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
@@ -49,20 +49,20 @@ def list_notes(
         who = declined_before.decided_by or "Someone"
         notes.append(f"{who} declined the same, {ago} when this was asked.")
     if proposal.ran_without_asking:
-        notes.append(f"No one was asked: {with_names(proposal.rule, names)}.")
+        notes.append(f"No one was asked: {with_names(proposal.rule_text, names)}.")
     if is_open and proposal.deciders.lead in _LEAD_TEXTS:
-        notes.append(f"{_LEAD_TEXTS[proposal.deciders.lead]}: {with_names(proposal.rule, names)}.")
+        notes.append(f"{_LEAD_TEXTS[proposal.deciders.lead]}: {with_names(proposal.rule_text, names)}.")
     if proposal.edited_by and not proposal.edits:
         notes.append(f"Edited by {proposal.edited_by} before approval.")
-    edits = [one_line(sentence(edit.words)) for edit in proposal.edits[-_MAX_EDIT_NOTES:]]
+    edits = [one_line(make_sentence(edit.description)) for edit in proposal.edits[-_MAX_EDIT_NOTES:]]
     notes += [redact_text(edit, secrets) for edit in edits]
     if proposal.trial is not None:
         notes += _list_trial_notes(proposal, proposal.trial)
     if proposal.connection and proposal.connection.is_personal and _waits_for_owner(proposal):
         notes.append(f"Only {proposal.connection.owner_label} can let it run: it runs as them.")
-    if proposal.changed and is_open:
+    if proposal.values_changed and is_open:
         notes.append("The data changed after approval, so this needs a new decision.")
-    if proposal.result and proposal.told is None and not fits_card(proposal.result):
+    if proposal.result and proposal.result_sentence is None and not fits_card(proposal.result):
         notes.append("The result is long. All of it is in a file.")
     notes += [redact_text(note, secrets) for note in _list_undo_notes(proposal)]
     return notes
@@ -75,7 +75,7 @@ def _list_trial_notes(proposal: Proposal, trial: Trial) -> list[str]:
         return [f"{begun} for real, instead of applying its trial."]
     if proposal.state is not State.PROPOSED:
         return []
-    why = one_line(sentence(trial.why))
+    why = one_line(make_sentence(trial.why))
     if not trial.tried:
         return [f"Not tried first. {why}"]
     if not trial.applies:
@@ -107,16 +107,18 @@ def is_asker_enough(proposal: Proposal) -> bool:
 
 def _list_undo_notes(proposal: Proposal) -> Iterator[str]:
     """Yield notes on what the call undoes, on fields that are not as approved, and on the call's own Undo."""
-    if proposal.undoes and proposal.state is State.PROPOSED:
-        yield f"This undoes proposal {proposal.undoes[:SHORT_ID_CHARS]}."
+    if proposal.undoes_proposal_id and proposal.state is State.PROPOSED:
+        yield f"This undoes proposal {proposal.undoes_proposal_id[:SHORT_ID_CHARS]}."
     if proposal.state is not State.SUCCEEDED:
         return
     if proposal.wrong_fields:
-        values = ", ".join(one_line(field.words) for field in proposal.wrong_fields[:_MAX_CHECKED_FIELDS])
+        values = ", ".join(
+            one_line(field.description) for field in proposal.wrong_fields[:_MAX_CHECKED_FIELDS]
+        )
         yield f"⚠️ Checked: this is not what was approved: {values}."
     if proposal.undo_seconds and proposal.inverse and proposal.inverse.reason:
-        yield sentence(f"It can't be undone after all: {one_line(proposal.inverse.reason)}")
-    if proposal.undone_by and not proposal.undone:
+        yield make_sentence(f"It can't be undone after all: {one_line(proposal.inverse.reason)}")
+    if proposal.undo_proposal_id and not proposal.undone_by_name:
         yield "Undo was pressed. It has a card of its own."
 
 
@@ -128,7 +130,7 @@ def describe_undo(proposal: Proposal) -> str:
         return f"{CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=proposal.undo_seconds))}."
     reason = proposal.inverse.reason if proposal.inverse else ""
     if reason:
-        return sentence(f"Nod can't undo this: {reason}")
+        return make_sentence(f"Nod can't undo this: {reason}")
     return "Nod can't undo this."
 
 
@@ -137,9 +139,9 @@ def describe_checks(proposal: Proposal) -> str:
 
     Empty where a field differs, or none could be read.
     """
-    if proposal.wrong_fields or not proposal.read_again or proposal.undone:
+    if proposal.wrong_fields or not proposal.read_again or proposal.undone_by_name:
         return ""
-    values = ", ".join(one_line(field.words) for field in proposal.read_again[:_MAX_CHECKED_FIELDS])
+    values = ", ".join(one_line(field.description) for field in proposal.read_again[:_MAX_CHECKED_FIELDS])
     others = len(proposal.read_again) - _MAX_CHECKED_FIELDS
     if others > 0:
         return f"Checked: {values} and {others} more as approved."

@@ -59,7 +59,7 @@ def render_card(
     secrets = secrets_in(proposal.arguments, schema)
     tone, outcome = describe_state(proposal)
     notes = list_notes(proposal, secrets, names, pause_words=pause_words, declined_before=declined_before)
-    circle = proposal.deciders.circle(one_line(proposal.requester.label), names=names)
+    circle = proposal.deciders.make_names(one_line(proposal.requester.label), names=names)
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
@@ -86,7 +86,7 @@ def render_card(
         arguments=redact(proposal.arguments, schema, secrets),
         schema=schema,
         asked_by=one_line(_name_asker(proposal)),
-        circle=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
+        decider_names=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
         votes=tuple(clean(_format_vote(v)) for v in proposal.votes),
         quorum=proposal.quorum,
         expires_at=proposal.expires_at,
@@ -95,27 +95,31 @@ def render_card(
         tone=tone,
         outcome=one_line(clean(outcome)),
         # after an undo, the time of the undo
-        decided_at=proposal.updated_at if proposal.undone else proposal.decided_at,
+        decided_at=proposal.updated_at if proposal.undone_by_name else proposal.decided_at,
         result=_show_result(_find_tool_words(proposal), secrets),
         result_url=proposal.result_url,
         result_fields=tuple((clean(label), clean(value)) for label, value in result_fields),
         notes=tuple(notes),
         verbs=_list_verbs(proposal, schema, group, grantable=grantable),
         group=group,
-        told=one_line(clean(proposal.told)) if proposal.told and proposal.state is State.SUCCEEDED else "",
-        data=_show_result(proposal.result, secrets) if proposal.told else "",
+        result_sentence=one_line(clean(proposal.result_sentence))
+        if proposal.result_sentence and proposal.state is State.SUCCEEDED
+        else "",
+        full_output=_show_result(proposal.result, secrets) if proposal.result_sentence else "",
         asker_decides=is_asker_enough(proposal),
-        wait=proposal.ttl,
+        extension=proposal.ttl,
         teammate=proposal.teammate,
         asked_at=proposal.created_at,
         running_since=proposal.updated_at if proposal.state is State.EXECUTING else None,
-        undo=clean(one_line(describe_undo(proposal))),
-        again=clean(describe_checks(proposal)),
-        undoing=one_line(proposal.inverse.words) if proposal.inverse and proposal.undo_until else "",
+        undo_sentence=clean(one_line(describe_undo(proposal))),
+        check_text=clean(describe_checks(proposal)),
+        undo_effect=one_line(proposal.inverse.description)
+        if proposal.inverse and proposal.undo_until
+        else "",
         ticked=proposal.ticked,
-        unsure=proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
+        may_have_happened=proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
         annotations=tuple(annotations),
-        acts_as=one_line(clean(proposal.connection.words)) if proposal.connection else "",
+        acts_as=one_line(clean(proposal.connection.acts_as)) if proposal.connection else "",
         choices=proposal.choices and tuple(one_line(clean(choice)) for choice in proposal.choices),
     )
 
@@ -156,21 +160,21 @@ def place_card(
             notes = (*notes, "Sent to those who may approve it.")
 
     # the deciders, as people in this place read them
-    circle = card.circle
+    circle = card.decider_names
     if origin_chat:
         if origin_chat.has_own_name:
-            chat = one_line(origin_chat.words)
+            chat = one_line(origin_chat.label)
         else:
             chat = "the chat where it was asked"
-        circle = proposal.deciders.circle(one_line(proposal.requester.label), chat=chat, names=names)
-        circle = replace(circle, stand_ins=card.circle.stand_ins)
+        circle = proposal.deciders.make_names(one_line(proposal.requester.label), chat=chat, names=names)
+        circle = replace(circle, stand_ins=card.decider_names.stand_ins)
     return replace(
         card,
         verbs=verbs,
         notes=notes,
-        circle=circle,
+        decider_names=circle,
         asker_decides=card.asker_decides and origin_chat is None,
-        asked_in=one_line(origin_chat.words) if origin_chat else "",
+        asked_in=one_line(origin_chat.label) if origin_chat else "",
         origin=origin_chat.address if origin_chat else None,
     )
 
@@ -178,7 +182,7 @@ def place_card(
 def find_accounts_on_card(proposal: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
     """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
     accounts_in_arguments = _find_accounts(schema, proposal.arguments).values()
-    return find_accounts_in(proposal.rule).union(proposal.deciders.people, accounts_in_arguments)
+    return find_accounts_in(proposal.rule_text).union(proposal.deciders.people, accounts_in_arguments)
 
 
 def redact_fields(
@@ -208,10 +212,10 @@ def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
     members = [proposal.id for proposal in waiting if proposal.risk.level is not Level.DESTRUCTIVE]
     return Group(
         size=len(siblings),
-        open=len(waiting),
+        open_count=len(waiting),
         round=sum(proposal.round for proposal in siblings),
-        members=tuple(members),
-        irreversible=len(waiting) - len(members),
+        approvable_ids=tuple(members),
+        irreversible_count=len(waiting) - len(members),
     )
 
 
@@ -230,13 +234,15 @@ def _list_verbs(
         and proposal.cause is not Cause.STOPPED
     ):
         own = (Verb.STOP,)
-    elif proposal.state is State.SUCCEEDED and proposal.undo_until and not proposal.undone_by:
+    elif proposal.state is State.SUCCEEDED and proposal.undo_until and not proposal.undo_proposal_id:
         own = (Verb.UNDO,)
     elif proposal.state is State.FAILED and proposal.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         own = (Verb.RETRY,)
-    if group is None or group.open < _MIN_SHARED_BUTTON:
+    if group is None or group.open_count < _MIN_SHARED_BUTTON:
         return own
-    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_SHARED_BUTTON else ()
+    approve_all = (
+        (Verb.APPROVE_ALL,) if group.open_count - group.irreversible_count >= _MIN_SHARED_BUTTON else ()
+    )
     return (*own, *approve_all, Verb.DECLINE_ALL)
 
 
@@ -246,7 +252,7 @@ def _find_tool_words(proposal: Proposal) -> str:
         return find_printed_lines(proposal)
     if proposal.error:
         return proposal.error
-    if proposal.told:  # the card's first line has the tool's own sentence in its place
+    if proposal.result_sentence:  # the card's first line has the tool's own sentence in its place
         return ""
     return proposal.result or ""
 
@@ -295,4 +301,4 @@ def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> d
 
 def _format_vote(vote: Vote) -> str:
     reason = f" ({vote.reason})" if vote.reason else ""
-    return one_line(f"{vote.who}: {vote.verb}{reason}")
+    return one_line(f"{vote.voter_label}: {vote.verb}{reason}")

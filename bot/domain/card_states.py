@@ -1,6 +1,6 @@
 """The state of a proposal, or its end, as its card tells it: a tone and one sentence. Pure."""
 
-from bot.domain.outcomes import because, why_expired
+from bot.domain.outcomes import format_reason, why_expired
 from bot.domain.proposal_states import Cause, State, Tone
 from bot.domain.proposals import Proposal
 
@@ -14,7 +14,7 @@ def describe_state(proposal: Proposal) -> tuple[Tone, str]:
     answered = proposal.kind.approved_word  # "Approved", unless the kind has another word
     # cards of final kinds have neither "Done." nor "Nothing was changed."; where a tool has a sentence of its
     # own on the result, that takes the place of "Done."
-    done = "" if proposal.kind.is_final or proposal.told else "Done. "
+    done = "" if proposal.kind.is_final or proposal.result_sentence else "Done. "
     unchanged = "" if proposal.kind.is_final else " Nothing was changed."
     match proposal.state:
         case State.PROPOSED:
@@ -26,12 +26,12 @@ def describe_state(proposal: Proposal) -> tuple[Tone, str]:
         case State.SUCCEEDED:
             if proposal.ended_badly:
                 done = f"{proposal.ended_badly}. "
-            if proposal.undone:
-                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {proposal.undone}."
+            if proposal.undone_by_name:
+                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {proposal.undone_by_name}."
             tone = Tone.WARNED if proposal.ended_badly or proposal.wrong_fields else Tone.GOOD
             return tone, f"{done}{answered} by {who}."
         case State.DECLINED:
-            return Tone.QUIET, f"Declined by {who}{because(proposal)}."
+            return Tone.QUIET, f"Declined by {who}{format_reason(proposal)}."
         case State.EXPIRED:
             return Tone.QUIET, f"Expired: {why_expired(proposal, proposal.kind.decided_word)}.{unchanged}"
         case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
@@ -63,7 +63,7 @@ def _describe_withdrawal(proposal: Proposal, who: str) -> str:
         case Cause.WRITTEN:
             return f"Withdrawn: {who} wrote in the conversation instead."
         case _:
-            return f"Withdrawn by {who}{because(proposal)}."
+            return f"Withdrawn by {who}{format_reason(proposal)}."
 
 
 def _describe_failure(proposal: Proposal, who: str) -> str:

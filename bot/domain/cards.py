@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from bot.domain.annotations import Annotation, find_record
+from bot.domain.annotations import Annotation, find_unusual_facts
 from bot.domain.buttons import make_button
 from bot.domain.deciders import DeciderNames
 from bot.domain.forms import list_values
@@ -22,7 +22,7 @@ from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State, Tone
 from bot.domain.proposals import AskerFacts, ProposalKind
 from bot.domain.risks import USUAL_DESTRUCTIVE_REASON, Level
-from bot.domain.text import hash_text, is_echo, one_line, sentence
+from bot.domain.text import hash_text, is_echo, make_sentence, one_line
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Button, Verb
 
@@ -35,12 +35,13 @@ class Group:
     """Proposals that share buttons: the rows of a batch, or the proposals of an answer without one."""
 
     size: int  # the number of proposals
-    open: int  # the number of those that wait for a decision
+    open_count: int  # the number of those that wait for a decision
     round: int  # the sum of the proposals' rounds, so it changes when the contents of any of them change
     # the ids of the proposals that "Approve all" approves, in the order of the calls; empty for a batch. A
     # channel first shows each of them in full, since a card may not show all of its change
-    members: tuple[str, ...] = ()
-    irreversible: int = 0  # the number of open proposals that can't be undone; each is approved by itself
+    approvable_ids: tuple[str, ...] = ()
+    # the number of open proposals that can't be undone; each is approved by itself
+    irreversible_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Card:
     arguments: Mapping[str, Any]  # redacted
     schema: Mapping[str, Any]  # JSON schema of the arguments, for the edit form; may be empty
     asked_by: str
-    circle: DeciderNames  # the people who may decide
+    decider_names: DeciderNames  # the people who may decide
     votes: tuple[str, ...]  # one line each
     quorum: int
     expires_at: datetime
@@ -78,23 +79,25 @@ class Card:
     verbs: tuple[Verb, ...]  # the buttons, in their order
     group: Group | None  # the group whose shared buttons this card has; None: it has none
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
-    told: str = ""  # the tool's own sentence on its result; it replaces the title once the call has succeeded
-    data: str = ""  # the tool's full output, if ``told`` is shown instead of it
+    # the tool's own sentence on its result; it replaces the title once the call has succeeded
+    result_sentence: str = ""
+    full_output: str = ""  # the tool's full output, if ``result_sentence`` is shown instead of it
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
-    wait: timedelta | None = None  # how much longer it waits if people extend it
+    extension: timedelta | None = None  # how much longer it waits if people extend it
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
     asked_at: datetime | None = None
     running_since: datetime | None = None
     asked_in: str = ""  # on a copy in another chat: the chat of the proposal in words; else empty
     origin: str | None = None  # on such a copy: that chat's address; None if it is private, or for no copy
-    undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
-    undoing: str = ""  # after the run: the effect of the button Undo, in words; empty without the button
+    # before the decision: a sentence on whether the call can be undone, and for how long
+    undo_sentence: str = ""
+    undo_effect: str = ""  # after the run: the effect of the button Undo, in words; empty without the button
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
     # after the run: "Checked: …", if the changed fields were read again and are as approved; else empty
-    again: str = ""
+    check_text: str = ""
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
-    unsure: bool = False  # the call failed, and may have happened all the same
+    may_have_happened: bool = False  # the call failed, and may have happened all the same
     annotations: tuple[Annotation, ...] = ()  # lines of features
     acts_as: str = ""  # the account it runs under, such as ``As Ana at github (octocat)``; empty: Nod's
     zone: tzinfo = UTC  # the team's time zone, for channels whose app does not show local times itself
@@ -108,17 +111,17 @@ class Card:
             level=self.level,
             title=self.title,
             fillable=bool(self.schema.get("properties")),
-            wait=self.wait,
-            count=self.group.open if self.group and verb in _GROUP_VERBS else None,
-            irreversible_count=self.group.irreversible if self.group else 0,
-            undo_effect=self.undoing,
-            undo_sentence=self.undo if self._can_be_undone else "",
+            extension=self.extension,
+            count=self.group.open_count if self.group and verb in _GROUP_VERBS else None,
+            irreversible_count=self.group.irreversible_count if self.group else 0,
+            undo_effect=self.undo_effect,
+            undo_sentence=self.undo_sentence if self._can_be_undone else "",
             choices=self.choices or (),
-            unsure=self.unsure,
+            may_have_happened=self.may_have_happened,
         )
 
     @property
-    def led(self) -> bool:
+    def has_context(self) -> bool:
         """True if a turn of the agent led to the proposal: people can read that turn and ask about it.
 
         Such a card, or one of its rows, has the button *Ask*.
@@ -132,14 +135,14 @@ class Card:
         return self.batch.rows if self.batch else ()
 
     @property
-    def record(self) -> tuple[str, ...]:
+    def unusual_facts(self) -> tuple[str, ...]:
         """The unusual facts about the call, compared with earlier calls."""
-        return find_record(self.annotations)
+        return find_unusual_facts(self.annotations)
 
     @property
     def headline(self) -> str:
         """The first line of the card: what the call will do, or what the tool says it did."""
-        return self.told or self.title
+        return self.result_sentence or self.title
 
     @property
     def warning(self) -> str:
@@ -149,25 +152,25 @@ class Card:
         if self.risk_reason == USUAL_DESTRUCTIVE_REASON:
             reason = ""  # the sentence on undo, with which the warning begins, says whether that is so
         else:
-            reason = sentence(self.risk_reason)
+            reason = make_sentence(self.risk_reason)
         if self.level is not Level.DESTRUCTIVE:
             return reason
-        undo = self.undo if self._can_be_undone else "Can't be undone."
+        undo = self.undo_sentence if self._can_be_undone else "Can't be undone."
         return f"{undo} {reason}".strip()
 
     @property
     def _can_be_undone(self) -> bool:
-        return self.undo.startswith(CAN_BE_UNDONE_TEXT)
+        return self.undo_sentence.startswith(CAN_BE_UNDONE_TEXT)
 
     @property
     def undo_note(self) -> str:
         """The sentence on whether the call can be undone; empty where `warning` contains it."""
         if self.level is Level.DESTRUCTIVE:
             return ""
-        return self.undo
+        return self.undo_sentence
 
     @property
-    def why(self) -> str:
+    def shown_reason(self) -> str:
         """The reason as the card shows it; empty if it only repeats the person's words.
 
         The reason of a program is quoted. *View all* has the reason in any case.
@@ -194,15 +197,15 @@ class Card:
     @property
     def deciders(self) -> str:
         """The people who may decide, in words."""
-        return one_line(self.circle.words)
+        return one_line(self.decider_names.text)
 
     @property
-    def asked(self) -> str:
+    def requester_line(self) -> str:
         """The requester's line, such as ``Asked by Ana in #general``, with the place on copies elsewhere."""
         return self.kind.introduce(AskerFacts(self.asked_by, self.asked_in, self.pending, self.asker_decides))
 
     @property
-    def tally(self) -> tuple[str, ...]:
+    def shown_votes(self) -> tuple[str, ...]:
         """The votes so far, one line each; empty where a single vote decides."""
         if self.quorum > 1 or len(self.votes) > 1:
             return self.votes
@@ -220,7 +223,7 @@ class Card:
         return tuple(PreviewField(label_of(name), None, words) for name, words in values)
 
     @property
-    def expires(self) -> datetime:
+    def local_expires_at(self) -> datetime:
         """The time of expiry in the team's time zone."""
         return self.expires_at.astimezone(self.zone)
 
@@ -238,9 +241,9 @@ class Card:
         return at.astimezone(self.zone) if at else None
 
     @property
-    def end(self) -> str:
+    def outcome_line(self) -> str:
         """The state or the outcome in words; without a full stop if the time of `ended_at` follows."""
-        words = f"{self.outcome} {self.again}".strip()
+        words = f"{self.outcome} {self.check_text}".strip()
         return words.removesuffix(".") if self.ended_at else words
 
     @property
@@ -272,19 +275,19 @@ class Card:
         if not instead:
             return self
         members: list[Actor | str] = []
-        for member in self.circle.members:
+        for member in self.decider_names.members:
             if isinstance(member, Actor) and str(member) in instead:
                 members += [member.label, *instead[str(member)]]
             else:
                 members.append(member)
-        return replace(self, circle=replace(self.circle, members=tuple(members)))
+        return replace(self, decider_names=replace(self.decider_names, members=tuple(members)))
 
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
 
     @property
-    def carried_out(self) -> bool:
+    def is_approved_plan(self) -> bool:
         """True for an approved plan, whose card still shows the steps."""
         return self.kind.has_steps and self.state is State.SUCCEEDED
 
@@ -355,7 +358,7 @@ class _BatchStage(NamedTuple):
 class OriginChat:
     """The chat in which a call was proposed, as its card in another chat names it."""
 
-    words: str  # the chat for people
+    label: str  # the chat for people
     address: str | None  # None for a private chat
     # the words are the chat's own name, such as ``#general``, not a description of the chat
     has_own_name: bool

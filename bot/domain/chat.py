@@ -85,10 +85,10 @@ class Message:
     event_id: str  # unique within the channel: a second delivery of the same event is dropped
     private: bool = True  # no one else reads along
     # the id for the conversation, if the message begins one; None: one is made up
-    begin: str | None = None
+    new_conversation_id: str | None = None
     names: Names = field(default_factory=dict, compare=False)  # the platform's names of places and people
     files: tuple[Upload, ...] = ()
-    continues: bool = False  # the message belongs to an open conversation, and begins none
+    needs_open_conversation: bool = False  # the message belongs to an open conversation, and begins none
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Command:
 class Request:
     """A call that no model made: a script asks for approval, a person calls a tool, a server asks a question.
 
-    It always becomes a proposal, in the conversation ``into`` or else in the one at ``address``.
+    It always becomes a proposal, in the conversation ``conversation_id`` or else in the one at ``address``.
     """
 
     actor: Actor
@@ -179,8 +179,9 @@ class Request:
     address: Address
     text: str  # the text that people read above the card
     private: bool = False  # no one else reads along at ``address``
-    into: str | None = None  # the id of the conversation in which it becomes a proposal
-    begin: str | None = None  # the id for a new conversation, which begins unless one is open at ``address``
+    conversation_id: str | None = None  # the id of the conversation in which it becomes a proposal
+    # the id for a new conversation, which begins unless one is open at ``address``
+    new_conversation_id: str | None = None
     event_id: str | None = None  # unique within the channel: a request with the same id is a repetition
     reason: str = ""
     ttl: timedelta | None = None  # shortens the time that it waits
@@ -327,18 +328,18 @@ def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
     return buttons[:_MAX_CHOICES]
 
 
-def make_offer_mark(words: str) -> str:
+def make_offer_mark(text: str) -> str:
     """Return the mark of a button that sends ``/nod WORDS``. Raises ValueError if it is too long."""
-    mark = f"{_MARK_PREFIX}{COMMAND_OFFER_PREFIX}{words}"
+    mark = f"{_MARK_PREFIX}{COMMAND_OFFER_PREFIX}{text}"
     if read_choice(mark) is None:
-        raise ValueError(f"{words!r} does not fit a button")
+        raise ValueError(f"{text!r} does not fit a button")
     return mark
 
 
-def _make_label(words: str) -> str:
-    if words.startswith(EXTEND_BUDGET_PREFIX):
+def _make_label(text: str) -> str:
+    if text.startswith(EXTEND_BUDGET_PREFIX):
         return EXTEND_BUDGET_LABEL
-    return words
+    return text
 
 
 def read_choice(mark: str) -> str | None:
@@ -350,7 +351,7 @@ def read_choice(mark: str) -> str | None:
 
 
 def act_on_choice(
-    words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
+    words: str, ref: str, actor: Actor, address: Address, *, private: bool, names: Names
 ) -> Message | Command:
     """Return the message or command that a choice button sends, in the name of the person who pressed it.
 
@@ -359,8 +360,16 @@ def act_on_choice(
     """
     if words.startswith("/"):
         name, _, text = words[1:].partition(" ")
-        return Command(actor, name, text, at, private, names=names)
-    return Message(at, actor, words, f"{ref} {_MARK_PREFIX}{words}", private, continues=True, names=names)
+        return Command(actor, name, text, address, private, names=names)
+    return Message(
+        address,
+        actor,
+        words,
+        f"{ref} {_MARK_PREFIX}{words}",
+        private,
+        needs_open_conversation=True,
+        names=names,
+    )
 
 
 def format_choice_reply(reply: Reply) -> str:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Protocol, Self
 from urllib.parse import quote, quote_plus
 
-from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
+from bot.domain.text import escape_point, make_visible, one_line, replace_unstorable, shorten
 
 CONSENT = "consent"
 """The verb of a vote by which the owner of an account lets a call run under it.
@@ -107,7 +107,7 @@ class Connection:
         return f"an account whose name {self.server} does not tell, connected {day}"
 
     @property
-    def words(self) -> str:
+    def acts_as(self) -> str:
         """The line of a card, for example ``As Ana at github (octocat)``."""
         return f"As {self.owner_label} at {self.server} ({self.account})"
 
@@ -129,14 +129,14 @@ class TokenSource(Protocol):
     """The source of the token that is sent to one server: Nod's own sign-in there, or a connection."""
 
     @property
-    def why(self) -> str:
+    def failure_reason(self) -> str:
         """The reason why there is no token, or why the server refused it, and what to do; for people."""
 
     @property
-    def again(self) -> str:
+    def sign_in_hint(self) -> str:
         """A sentence for people on how to sign in again."""
 
-    async def token(self, refused: str | None = None) -> str | None:
+    async def get_token(self, refused: str | None = None) -> str | None:
         """Return a token to send, other than the token ``refused``; None where no token can be had."""
 
     def note_challenge(self, challenge: str) -> None:
@@ -159,7 +159,8 @@ class ConnectionAccess(TokenSource, Protocol):
 
 def bound_name(text: str) -> str:
     """Return a name on one line, cut where it is long, with unseen characters spelled out."""
-    line = one_line(storable(text[: 10 * _MAX_NAME_CHARS]))  # cut first: all that follows takes time
+    # cut first: all that follows takes time
+    line = one_line(replace_unstorable(text[: 10 * _MAX_NAME_CHARS]))
     return shorten(make_visible(line, escape_point), _MAX_NAME_CHARS)
 
 

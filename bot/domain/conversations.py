@@ -18,7 +18,7 @@ from bot.domain.model import Picture
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 
 
 class LineRole(StrEnum):
@@ -61,12 +61,13 @@ class Call:
     tool_name: str
     arguments: str  # raw JSON
     summary: str  # the call in words, for people
-    extra: Mapping[str, Any] = field(default_factory=dict)  # fields that the model's server wants back
+    # fields that the model's server wants back
+    server_fields: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # models and tools send what no database can store; rows of an older release may have it
         names = ("id", "tool_name", "arguments", "summary")
-        for name, text in storable({name: getattr(self, name) for name in names}).items():
+        for name, text in replace_unstorable({name: getattr(self, name) for name in names}).items():
             object.__setattr__(self, name, text)
 
 
@@ -76,11 +77,11 @@ class CallResult:
 
     text: str
     ok: bool
-    outside: bool = True  # the text comes from a tool; False: from Nod
+    is_from_tool: bool = True  # the text comes from a tool; False: from Nod
     files: tuple[File, ...] = ()  # files for the program that made the call, if a program did
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", storable(self.text))
+        object.__setattr__(self, "text", replace_unstorable(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class Transcript:
         It is the last line of a person, or the note that began a run of a schedule.
         """
         if self.teammate is not None:
-            return self.teammate.asked
+            return self.teammate.asking_line_id
         request_ids = [line.id for line in self.lines if line.role is LineRole.USER or line.schedule]
         return max(request_ids, default=0)
 

@@ -19,7 +19,7 @@ class DeciderNames:
 
     @property
     def parts(self) -> list[Actor | str]:
-        """The pieces of `words`: accounts, which channels mention, and the texts between them."""
+        """The pieces of `text`: accounts, which channels mention, and the texts between them."""
         deciders = [*self.members, *self.stand_ins]
         if not deciders:
             return ["no one"]
@@ -35,7 +35,7 @@ class DeciderNames:
         return parts
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """For example ``Ana, any approver or any admin``."""
         return "".join(part.label if isinstance(part, Actor) else part for part in self.parts)
 
@@ -84,7 +84,9 @@ class Deciders:
         people = [Actor.parse(name) for name in self.people if _is_account(name)]
         return tuple(dict.fromkeys((*asker, *people)))
 
-    def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "DeciderNames":
+    def make_names(
+        self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES
+    ) -> "DeciderNames":
         """Return the deciders as people read them.
 
         ``requester``: the requester's name. ``chat``: the chat of the request, as the reader would call it.
@@ -106,13 +108,13 @@ class Deciders:
         may_seem_to_decide = self.four_eyes and not are_all_accounts
         return DeciderNames(tuple(members), except_name=requester if may_seem_to_decide else "")
 
-    def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
+    def describe(self, requester: str, *, elsewhere: bool = False) -> str:
         """Return the deciders in words, for example ``Ana, any approver or any admin``.
 
         ``elsewhere``: read outside the originating chat.
         """
         chat = "the chat where it was asked" if elsewhere else "this chat"
-        return self.circle(requester, chat=chat).words
+        return self.make_names(requester, chat=chat).text
 
 
 def _is_account(name: str) -> bool:

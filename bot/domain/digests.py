@@ -15,16 +15,16 @@ _CANONICAL_ENCODER = json.JSONEncoder(
 )
 
 
-def canonical(value: Any) -> str:
+def to_canonical_json(value: Any) -> str:
     """Return JSON with sorted keys and no spaces: equal values give equal text."""
     return _CANONICAL_ENCODER.encode(value)
 
 
-def digest(
+def make_digest(
     tool_name: str, tool_version: str, arguments: Mapping[str, Any], connection: Connection | None = None
 ) -> str:
     """Return the SHA-256, in hex, of a call: the tool, its version, every argument, and the account."""
     call: list[Any] = [tool_name, tool_version, arguments]
     if connection:
         call.append(connection.key)
-    return hashlib.sha256(canonical(call).encode()).hexdigest()
+    return hashlib.sha256(to_canonical_json(call).encode()).hexdigest()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.redaction import HIDDEN, find_referred, redact
 from bot.domain.text import find_cut, shorten
 from bot.domain.value_text import label_of, speak_value
@@ -495,7 +495,7 @@ def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) 
 
 def is_same(value: Any, default: Any) -> bool:
     """Return whether a value is the default; null does not count, and 1 is not the same as true."""
-    return default is not None and canonical(value) == canonical(default)
+    return default is not None and to_canonical_json(value) == to_canonical_json(default)
 
 
 def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:

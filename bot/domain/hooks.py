@@ -90,7 +90,7 @@ class HoldClaim(Protocol):
     Returns the time until which the claim is to wait, at most `MAX_HOLD` after the approval, or None.
     """
 
-    def __call__(self, session: Session, book: Rulebook, proposal: Proposal) -> datetime | None: ...
+    def __call__(self, session: Session, rulebook: Rulebook, proposal: Proposal) -> datetime | None: ...
 
 
 class RefuseGrant(Protocol):
@@ -162,9 +162,9 @@ class AnswerMessage(Protocol):
 class CommandOffer:
     """A command that a person may want to send: the words about it, its button, and what follows ``/nod``."""
 
-    about: str
+    description: str
     label: str
-    words: str
+    text: str
 
 
 class OfferCommands(Protocol):

@@ -65,7 +65,7 @@ class Tally:
         return None
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``asked 9, approved 8 (1 edited first); median 4 min, slowest tenth from 20 min``."""
         parts = [f"asked {self.asked}"]
         for name in ENDS:

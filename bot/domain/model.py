@@ -64,8 +64,8 @@ class ToolCall:
     name: str
     arguments: str  # raw JSON, unchecked
     # fields of the answer and the call that the model's server wants back in later requests
-    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    refused: str = ""  # the reason why the call can't be read; empty if it can
+    server_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    refusal: str = ""  # the reason why the call can't be read; empty if it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ToolResult:
 
     call_id: str
     text: str
-    outside: bool = False  # True: a tool wrote the text; False: Nod wrote it, on how the call ended
+    is_from_tool: bool = False  # True: a tool wrote the text; False: Nod wrote it, on how the call ended
 
 
 Entry = SystemText | UserText | AssistantText | ToolResult
@@ -132,17 +132,17 @@ class Retracted:
 class Busy:
     """The server is not ready, and Nod asks it again in a while."""
 
-    words: str  # for people
+    reason: str  # for people
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ReducedRequest:
     """The server refused a part of the request, and Nod asks again without that part.
 
-    ``tools``: the names of the tools that are left out from now on, each with the server's reason.
+    ``left_out_tools``: the names of the tools that are left out from now on, each with the server's reason.
     """
 
-    tools: Mapping[str, str] = field(default_factory=dict, hash=False)
+    left_out_tools: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class StopReason(StrEnum):
@@ -164,7 +164,7 @@ class Finished:
     cached_tokens: int = 0  # the tokens of the prompt that the server had in its cache
 
 
-Part = Text | Thought | Retracted | Busy | LeftOut | Finished
+Part = Text | Thought | Retracted | Busy | ReducedRequest | Finished
 """A part of a streamed answer."""
 
 

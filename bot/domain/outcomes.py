@@ -96,13 +96,13 @@ def _note_left_out(handle: str, offset: int, left_out: int) -> str:
 def for_model(proposal: Proposal) -> str:
     """Return the tool result for a proposal in the model's history, from its current state."""
     who = proposal.decided_by or "someone"
-    edited = "".join(f" {edit.words_for_model}." for edit in proposal.edits)
+    edited = "".join(f" {edit.description_for_model}." for edit in proposal.edits)
     words_of_kind = proposal.kind.tell_model(proposal)
     if words_of_kind:
         return words_of_kind + edited
     match proposal.state:
         case State.PROPOSED:
-            deciders = one_line(proposal.deciders.in_words(proposal.requester.label))
+            deciders = one_line(proposal.deciders.describe(proposal.requester.label))
             words = (
                 f"{WAITING}: nothing has happened yet. {deciders} can decide with a card; do not ask again."
             )
@@ -135,7 +135,7 @@ def for_model(proposal: Proposal) -> str:
     return words.rstrip() + edited
 
 
-def because(proposal: Proposal) -> str:
+def format_reason(proposal: Proposal) -> str:
     """Return the reason of a decline as the end of a sentence, ``: too risky``; empty without a reason."""
     if proposal.decline_reason:
         return f": {one_line(proposal.decline_reason).rstrip('. ')}"
@@ -154,7 +154,7 @@ def _describe_misread(proposal: Proposal) -> str:
     """Return a warning about fields that differ from what was approved when read again after the run."""
     if not proposal.wrong_fields:
         return ""
-    fields = one_line(", ".join(field.words for field in proposal.wrong_fields))
+    fields = one_line(", ".join(field.description for field in proposal.wrong_fields))
     return f"But read again, it is not what was approved: {OUTSIDE_WARNING} {fields}. Tell the person. "
 
 

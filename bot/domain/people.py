@@ -62,7 +62,7 @@ class Actor:
         return f"{self.channel}:{self.key}"
 
     @property
-    def outside(self) -> bool:
+    def is_outsider(self) -> bool:
         """True if the platform says that the account is from outside, or could not be asked."""
         return self.standing not in (None, Membership.MEMBER)
 
@@ -138,7 +138,7 @@ class Person:
     standing: Membership = field(default=Membership.MEMBER, compare=False)  # of the account in use
 
     @property
-    def outside(self) -> bool:
+    def is_outsider(self) -> bool:
         """True if the person counts as someone from outside the team, also where the platform can't say."""
         return self.standing is not Membership.MEMBER
 
@@ -152,16 +152,16 @@ class Absence:
     """The absence of a person, with the stand-in who decides for them until its end."""
 
     id: int
-    who: Actor
+    absent: Actor
     stand_in: Actor
     until: datetime
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """For example ``Ben for Ana``."""
-        return f"{self.stand_in.label} for {self.who.label}"
+        return f"{self.stand_in.label} for {self.absent.label}"
 
-    def end(self, zone: tzinfo) -> str:
+    def format_end(self, zone: tzinfo) -> str:
         """Format the end of the absence, for example ``Monday 30 Nov, 00:00 UTC``."""
         local = self.until.astimezone(zone)
         return f"{local:%A} {local.day} {local:%b, %H:%M} {local:%Z}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from bot.domain.digests import canonical, digest
+from bot.domain.digests import make_digest, to_canonical_json
 from bot.domain.preview import PreviewField
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
@@ -43,11 +43,11 @@ class PlannedCall:
 
     @property
     def digest(self) -> str:
-        return digest(self.tool, self.version, self.arguments)
+        return make_digest(self.tool, self.version, self.arguments)
 
     def __str__(self) -> str:
         given = {name: value for name, value in self.arguments.items() if value is not None}
-        arguments = ", ".join(f"{name} = {canonical(value)}" for name, value in given.items())
+        arguments = ", ".join(f"{name} = {to_canonical_json(value)}" for name, value in given.items())
         note = " (still asks: it can't be undone)" if self.asks else ""
         return f"{self.tool}({arguments}){note}"
 
@@ -186,7 +186,7 @@ def _describe_difference(field: PreviewField) -> str:
 
 def is_approved(plan: Proposal) -> bool:
     """Tell if a plan was approved and has not changed since. The state after the approval is SUCCEEDED."""
-    current_digest = digest(plan.tool_name, plan.tool_version, plan.arguments)
+    current_digest = make_digest(plan.tool_name, plan.tool_version, plan.arguments)
     return plan.state is State.SUCCEEDED and plan.digest == current_digest
 
 

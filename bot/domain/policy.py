@@ -36,7 +36,7 @@ from bot.domain.plans import Approver
 from bot.domain.proposals import Proposal
 from bot.domain.risks import LEVELS, Level, Risk
 from bot.domain.rule_values import MODES, Mode, Quorum, Subject
-from bot.domain.rulebook import Found, Rulebook
+from bot.domain.rulebook import Rulebook, StrictestValue
 from bot.domain.rules import Rule
 from bot.domain.verdicts import UNASKED_WARNING, Judgement, Verdict
 
@@ -60,7 +60,7 @@ class _Asking(NamedTuple):
     """The decision to ask people about a call or not, and the rule behind it in words."""
 
     asks: bool
-    rule: str
+    rule_text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,20 @@ class Policy:
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
     plan_approver: Approver = Approver.HUMAN  # who approves teammates' plans, where no rule says it
-    book: Rulebook = field(default_factory=Rulebook)
+    rulebook: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)  # the groups whose members are known now
     # filled by the methods here: the groups that were needed but not known, which are fetched next
     unknown_groups_needed: set[str] = field(default_factory=set, compare=False)
     absences: tuple[Absence, ...] = ()  # the absences of people who are away now
 
-    def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
+    def list_holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Return the accounts with a role, by the settings or by an admin's rule.
 
         At a ``place`` (an address as text), an account of another workspace counts only where a rule gave it
         the role everywhere.
         """
         by_settings = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        by_rules = self.book.accounts_with(role)  # by account, True if its role counts everywhere
+        by_rules = self.rulebook.accounts_with(role)  # by account, True if its role counts everywhere
         accounts = by_settings | by_rules.keys()
         return frozenset(
             account for account in accounts if by_rules.get(account) or role_counts_at(account, place)
@@ -101,7 +101,7 @@ class Policy:
 
     def groups_of(self, person: Person) -> frozenset[str]:
         """Return the groups of which a person of the team is a member, among the groups known now."""
-        if person.outside:
+        if person.is_outsider:
             return frozenset()
         return frozenset(name for name, group in self.groups.items() if person.accounts & group.members)
 
@@ -112,7 +112,7 @@ class Policy:
         """
         unknown = [name for name in named if is_group(name) and name not in self.groups]
         self.unknown_groups_needed.update(unknown)
-        if person.outside:
+        if person.is_outsider:
             return []
         channels = {account.partition(":")[0] for account in person.accounts}
         return [group for group in unknown if group.partition(":")[0] in channels]
@@ -123,7 +123,7 @@ class Policy:
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
         """Return the roles of a person anywhere, or at one place."""
-        return frozenset(role for role in Role if person.accounts & self.holders(role, place))
+        return frozenset(role for role in Role if person.accounts & self.list_holders(role, place))
 
     def roles_for(self, person: Person, proposal: Proposal) -> frozenset[Role]:
         """Return the roles of a person at the place of a proposal."""
@@ -134,8 +134,8 @@ class Policy:
 
         None for an admin of all or of several workspaces, and for someone who is not an admin.
         """
-        admin_accounts = person.accounts & self.holders(Role.ADMIN)
-        by_rules = self.book.accounts_with(Role.ADMIN)
+        admin_accounts = person.accounts & self.list_holders(Role.ADMIN)
+        by_rules = self.rulebook.accounts_with(Role.ADMIN)
         workspaces: set[str | None] = set()
         for account in admin_accounts:
             is_admin_everywhere = by_rules.get(account, False)
@@ -152,14 +152,14 @@ class Policy:
         5. A call that too few people could approve is refused.
         """
         risk, is_spared = self._override_risk(call)
-        found = self.book.mode(call, self._find_default_mode(call))
+        found = self.rulebook.mode(call, self._find_default_mode(call))
         mode = found.value
         deciders = self._find_deciders(call, risk)
         if mode is Mode.FORBID:
             return Verdict(Judgement.REFUSE, risk, _name_mode_rule(found), deciders)
 
         asks, rule = self._decide_to_ask(call, risk, found, is_spared=is_spared)
-        if call.requester.outside:
+        if call.requester.is_outsider:
             deciders = replace(deciders, requester=False)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
@@ -167,34 +167,36 @@ class Policy:
         verdict = self._set_terms(call, Verdict(Judgement.ASK, risk, rule, deciders))
         if not asks:  # a write that runs unasked is a proposal too, so it has all terms
             warning = UNASKED_WARNING if is_spared or mode is Mode.NEVER else ""
-            return replace(verdict, judgement=Judgement.RUN, rule=rule + warning)
+            return replace(verdict, judgement=Judgement.RUN, rule_text=rule + warning)
         objection = self.find_quorum_objection(deciders, call.requester, verdict.quorum)
         if objection:
             advice = _FEW_AGENT_DECIDERS_ADVICE if call.place.is_of_agent else _FEW_DECIDERS_ADVICE
-            return replace(verdict, judgement=Judgement.REFUSE, rule=f"{objection}; {advice}")
+            return replace(verdict, judgement=Judgement.REFUSE, rule_text=f"{objection}; {advice}")
         return verdict
 
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
         # one approval is enough for an own call, and to undo a call that was approved
-        quorum = Quorum() if call.requester_decides_alone or call.undoes else self.book.quorum(call)
+        quorum = Quorum() if call.requester_decides_alone or call.is_undo else self.rulebook.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
-        escalation = None if call.requester_decides_alone else self.book.escalation(judged)
+        escalation = None if call.requester_decides_alone else self.rulebook.escalation(judged)
         return replace(
             verdict,
             quorum=quorum.needed,
             # with these declines, too few deciders are left to approve
             declines=max(1, quorum.of - quorum.needed + 1),
-            ttl=self.book.ttl(call, self.ttl).value,
-            remind_every=self.book.remind_every(judged),
-            escalate_after=escalation.after if escalation else None,
-            escalate_to=escalation.to if escalation else None,
-            steps=() if call.requester_decides_alone else self.book.steps(judged),
-            undo=self.book.undo(call) if call.kind.may_be_undone else None,
+            ttl=self.rulebook.ttl(call, self.ttl).value,
+            remind_every=self.rulebook.remind_every(judged),
+            escalate_after=escalation.delay if escalation else None,
+            escalate_to=escalation.target if escalation else None,
+            steps=() if call.requester_decides_alone else self.rulebook.steps(judged),
+            undo=self.rulebook.undo(call) if call.kind.may_be_undone else None,
         )
 
-    def _decide_to_ask(self, call: CallFacts, risk: Risk, found: Found[Mode], *, is_spared: bool) -> _Asking:
+    def _decide_to_ask(
+        self, call: CallFacts, risk: Risk, found: StrictestValue[Mode], *, is_spared: bool
+    ) -> _Asking:
         """Decide whether people are asked about a call whose mode was ``found``.
 
         ``is_spared``: a rule says that people need not be asked; then the mode asks only if it is ``always``.
@@ -215,11 +217,11 @@ class Policy:
         asks = asks_by_mode or kind.always_asks
         if kind.has_lead:
             plans = self.plan_rule(call.place.address)
-            return _Asking(asks, plans.rule.words if plans.rule else f"plans {plans.value}")
-        if call.requester.outside and risk.writes and not asks:
-            return _Asking(asks=True, rule="requests from outside the team always ask")
+            return _Asking(asks, plans.rule.description if plans.rule else f"plans {plans.value}")
+        if call.requester.is_outsider and risk.writes and not asks:
+            return _Asking(asks=True, rule_text="requests from outside the team always ask")
         if asks and not asks_by_mode:
-            return _Asking(asks=True, rule=f"a {kind} always asks")
+            return _Asking(asks=True, rule_text=f"a {kind} always asks")
         if is_spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             return _Asking(asks, risk.reason)
         return _Asking(asks, _name_mode_rule(found))
@@ -237,14 +239,14 @@ class Policy:
         whose condition certainly holds. Asked for a call without arguments, these are the rules that forbid
         the tool with any arguments, perhaps only to this person or only now.
         """
-        if not self.book.has_forbid_rule:
+        if not self.rulebook.has_forbid_rule:
             return None
         if always:
-            rules = self.book.list_applying(Subject.POLICY, call)
-            return next((rule.words for rule in rules if rule.value is Mode.FORBID), None)
-        found = self.book.mode(call, self.mode)  # the default never forbids, so any will do
+            rules = self.rulebook.list_applying(Subject.POLICY, call)
+            return next((rule.description for rule in rules if rule.value is Mode.FORBID), None)
+        found = self.rulebook.mode(call, self.mode)  # the default never forbids, so any will do
         if found.rule and found.value is Mode.FORBID:
-            return found.rule.words
+            return found.rule.description
         return None
 
     def find_lasting_objection(self, call: CallFacts) -> str | None:
@@ -253,16 +255,16 @@ class Policy:
         Rules that hold only at some hours, on some days or until an end do not count. Asked for a call
         without arguments, it is a rule that forbids the tool with any arguments.
         """
-        rules = self.book.list_applying(Subject.POLICY, call)
+        rules = self.rulebook.list_applying(Subject.POLICY, call)
         lasting = (rule for rule in rules if rule.value is Mode.FORBID and not rule.is_for_a_time)
-        return next((rule.words for rule in lasting), None)
+        return next((rule.description for rule in lasting), None)
 
     def find_message_objection(self, person: Person, place: str) -> str | None:
         """Return why a person may not talk to Nod at a place (an address as text); None if they may.
 
         Guests and people of another company may only where a rule says so, or where they have a role.
         """
-        if not person.outside or self.book.hears_outsiders(place) or self.roles_of(person, place):
+        if not person.is_outsider or self.rulebook.hears_outsiders(place) or self.roles_of(person, place):
             return None
         if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Please send it again."
@@ -274,14 +276,14 @@ class Policy:
         The rule ``risk read`` for a tool that writes spares people the question and no more: the call stays a
         write, with a proposal and a claim of its own. The rule has no effect on calls that can't be undone.
         """
-        found = self.book.level(call)
+        found = self.rulebook.level(call)
         if found.rule is None:
             return _JudgedRisk(call.risk, is_spared=False)
         if found.value is not Level.READ or not call.risk.writes:
-            return _JudgedRisk(Risk(found.value, found.rule.words), is_spared=False)
+            return _JudgedRisk(Risk(found.value, found.rule.description), is_spared=False)
         if call.risk.level is Level.DESTRUCTIVE:
             return _JudgedRisk(call.risk, is_spared=False)
-        return _JudgedRisk(Risk(Level.WRITE, found.rule.words), is_spared=True)
+        return _JudgedRisk(Risk(Level.WRITE, found.rule.description), is_spared=True)
 
     def _find_deciders(self, call: CallFacts, risk: Risk) -> Deciders:
         """Return the people who may decide a call, by the rules or as usual.
@@ -295,12 +297,12 @@ class Policy:
         is_destructive = risk.level is Level.DESTRUCTIVE
 
         # in a private chat, approvers decide only calls that can't be undone or that a rule routes to others
-        is_private = place.private and not is_destructive and not self.book.routes(call)
+        is_private = place.private and not is_destructive and not self.rulebook.routes(call)
         usual = _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS
         # the words of the rule: roles, "requester" and "member", accounts and groups
-        decider_words = self.book.deciders(call, usual).value
+        decider_words = self.rulebook.deciders(call, usual).value
 
-        holders = {role: self.holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
+        holders = {role: self.list_holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
         roles = tuple(role for role, accounts in holders.items() if role in decider_words and accounts)
         named = tuple(word for word in decider_words if ":" in word)  # accounts and groups
         # an agent's own place has no members
@@ -339,7 +341,7 @@ class Policy:
         """
         accounts = self.expand_groups(deciders.people)
         for role in deciders.roles:
-            accounts |= self.holders(Role(role), deciders.place)
+            accounts |= self.list_holders(Role(role), deciders.place)
         has_unknown_group = any(is_group(account) for account in accounts)
         if deciders.members or has_unknown_group:
             return None
@@ -349,7 +351,7 @@ class Policy:
         if requester_may and not deciders.four_eyes:
             voters.add(requester.id)
         for absence in self.absences:  # someone who is away and their stand-in have one vote
-            away = _name_voter(absence.who, requester)
+            away = _name_voter(absence.absent, requester)
             stand_in = _name_voter(absence.stand_in, requester)
             if away != stand_in and away in voters:
                 voters.discard(stand_in)
@@ -394,7 +396,7 @@ class Policy:
         is_requester = person == requester
         if is_requester and deciders.four_eyes and approves:
             return "Four eyes: you asked for it, so someone else must approve it."
-        if is_requester and deciders.requester and not person.outside:
+        if is_requester and deciders.requester and not person.is_outsider:
             return None
 
         is_named = not person.accounts.isdisjoint(deciders.people)
@@ -404,7 +406,7 @@ class Policy:
             return "I can't check who you are right now. Press again. It stays open."
 
         chats = [chat for chat in (deciders.members, *deciders.escalation_chats) if chat]
-        if at is not None and not person.outside and any(same_chat(chat, at) for chat in chats):
+        if at is not None and not person.is_outsider and any(same_chat(chat, at) for chat in chats):
             return None
         if not person.accounts.isdisjoint(deciders.escalation_chats):
             return None
@@ -415,16 +417,16 @@ class Policy:
         if unknown:
             return f"I can't check who is in {' or '.join(unknown)} right now. Press again. It stays open."
         # members of the chat who press there may decide, so this is only read elsewhere
-        words = deciders.in_words(proposal.requester.label, elsewhere=True)
+        words = deciders.describe(proposal.requester.label, elsewhere=True)
         return f"You may not decide this one. Who may: {words}. It stays open."
 
     def may_withdraw(self, proposal: Proposal, person: Person, requester: Person) -> bool:
         """Tell if a person may withdraw a proposal: the requester, or an admin there."""
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
-    def plan_rule(self, place: str) -> Found[Approver]:
+    def plan_rule(self, place: str) -> StrictestValue[Approver]:
         """Return the approver of plans at a place (an address as text), and the rule."""
-        return self.book.plans(place, self.plan_approver)
+        return self.rulebook.plans(place, self.plan_approver)
 
     def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
         """Tell if the rules may ask more of a call than those of ``before``.
@@ -436,40 +438,40 @@ class Policy:
         - a removed rule with limits counts as if it never matched
         - the rules with limits that are in both books are tried both ways: none of them matches, or all do
         """
-        limited = {rule for rule in self.book.rules if rule.limits}
-        limited_in_both = limited.intersection(before.book.rules)
+        limited = {rule for rule in self.rulebook.rules if rule.limits}
+        limited_in_both = limited.intersection(before.rulebook.rules)
         limited_and_new = limited - limited_in_both
         no_rules: set[Rule] = set()
         for matching in (no_rules, limited_in_both):
-            old_book = before.book.lift_limits(matching)
-            new_book = self.book.lift_limits(limited_and_new | matching)
-            if _is_stricter(before.with_book(old_book), self.with_book(new_book), call):
+            old_book = before.rulebook.lift_limits(matching)
+            new_book = self.rulebook.lift_limits(limited_and_new | matching)
+            if _is_stricter(before.with_rulebook(old_book), self.with_rulebook(new_book), call):
                 return True
         return False
 
-    def with_book(self, book: Rulebook) -> "Policy":
-        return replace(self, book=book)
+    def with_rulebook(self, rulebook: Rulebook) -> "Policy":
+        return replace(self, rulebook=rulebook)
 
 
 def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
     """Tell if the mode, the risk or the quorum grew, or if someone may no longer decide."""
-    old_mode = before.book.mode(call, before.mode).value
-    new_mode = after.book.mode(call, after.mode).value
+    old_mode = before.rulebook.mode(call, before.mode).value
+    new_mode = after.rulebook.mode(call, after.mode).value
     if MODES.index(new_mode) > MODES.index(old_mode):
         return True
-    old_level, new_level = before.book.level(call).value, after.book.level(call).value
+    old_level, new_level = before.rulebook.level(call).value, after.rulebook.level(call).value
     if LEVELS.index(new_level) > LEVELS.index(old_level):
         return True
-    if after.book.quorum(call).needed > before.book.quorum(call).needed:
+    if after.rulebook.quorum(call).needed > before.rulebook.quorum(call).needed:
         return True
-    old_deciders = set(before.book.deciders(call, _USUAL_DECIDERS).value)
-    new_deciders = set(after.book.deciders(call, _USUAL_DECIDERS).value)
+    old_deciders = set(before.rulebook.deciders(call, _USUAL_DECIDERS).value)
+    new_deciders = set(after.rulebook.deciders(call, _USUAL_DECIDERS).value)
     return not old_deciders <= new_deciders
 
 
-def _name_mode_rule(found: Found[Mode]) -> str:
+def _name_mode_rule(found: StrictestValue[Mode]) -> str:
     """Return the words of the rule that sets this mode; without one, the mode of the settings."""
-    return found.rule.words if found.rule else f"policy {found.value}"
+    return found.rule.description if found.rule else f"policy {found.value}"
 
 
 def _name_voter(account: Actor, requester: Person) -> str:

@@ -1,6 +1,6 @@
 """The preview of a change: its fields, each with its old and its new value.
 
-The same fields say what an edit changed (`Edited`), what an undo puts back (`Inverse`), and what the thing
+The same fields say what an edit changed (`Edit`), what an undo puts back (`Inverse`), and what the thing
 looks like when it is read again after the run (`CheckedField`).
 """
 
@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.text import shorten
 
 _MAX_VALUE_CHARS = 120  # the length of a value in a sentence about that value alone
@@ -29,7 +29,7 @@ class PreviewField:
 
 def hash_old_values(preview: Sequence[PreviewField]) -> str:
     """Return the SHA-256, in hex, of the old values in a preview."""
-    return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
+    return hashlib.sha256(to_canonical_json(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
@@ -50,7 +50,7 @@ class CheckedField:
     agrees: bool  # the field has the approved value
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``priority is high``, or ``priority is low, not high``."""
         values = (self.now or "", self.approved or "")
         is_long = any(len(value) > _MAX_INLINE_CHARS or "\n" in value.strip() for value in values)
@@ -80,7 +80,7 @@ class Inverse:
     fields: tuple[PreviewField, ...] = ()
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``Change priority of issue #3 (Priority: high → normal)``."""
         short_fields = [field for field in self.fields if _is_short(field)]
         changes = ", ".join(f"{field.field}: {_format_change(field)}" for field in short_fields)
@@ -99,15 +99,15 @@ def _is_short(field: PreviewField) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class Edit:
     """One edit of a proposal's arguments: the fields that it changed, without secrets."""
 
     round: int  # the round that began with the edit
-    by: str  # the name of the person
+    editor_name: str  # the name of the person
     fields: tuple[PreviewField, ...]
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The edit on a card, for example ``Ben changed color: red → blue``.
 
         Of a nested value only the field's name.
@@ -118,16 +118,16 @@ class Edited:
                 changes.append(change.field)
             else:
                 changes.append(f"{change.field}: {_format_change(change)}")
-        return f"{self.by} changed {', '.join(changes)}"
+        return f"{self.editor_name} changed {', '.join(changes)}"
 
     @property
-    def words_for_model(self) -> str:
+    def description_for_model(self) -> str:
         """The edit for the model: ``Ben changed color from red to blue``."""
         changes = []
         for change in self.fields:
             old, new = _shorten_value(change.old_value), _shorten_value(change.new_value)
             changes.append(f"{change.field} from {old} to {new}")
-        return f"{self.by} changed {', '.join(changes)}"
+        return f"{self.editor_name} changed {', '.join(changes)}"
 
 
 def _is_nested(field: PreviewField) -> bool:

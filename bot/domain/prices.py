@@ -110,7 +110,7 @@ def _read_price(words: list[str]) -> Price:
     raise ValueError("write the model's name and two or three prices, such as: gpt-5-mini 0.25 2 0.025")
 
 
-def money(amount: float, currency: str) -> str:
+def format_money(amount: float, currency: str) -> str:
     """Format an amount for people: ``20 EUR``, ``0.0312 EUR``."""
     if amount >= 1 or not amount:
         text = f"{amount:,.2f}"

@@ -20,7 +20,7 @@ class Abandoned(Exception):
     """Raised by a `Progress` where no one waits for the work any longer."""
 
 
-def ignore(done: int, total: int) -> None:
+def ignore_progress(done: int, total: int) -> None:
     """Do nothing: no one waits for reports."""
 
 

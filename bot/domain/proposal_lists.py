@@ -44,8 +44,8 @@ class ProposalFilter(NamedTuple):
     tool: str | None = None
     kind: str | None = None
     level: Level | None = None
-    own: bool = False  # True: only requests of the person who lists them
-    words: str | None = None  # a text in the title, the tool's name or the requester's name
+    only_own: bool = False  # True: only requests of the person who lists them
+    contained_text: str | None = None  # a text in the title, the tool's name or the requester's name
     channel: str | None = None  # the channel of the request
     accounts: frozenset[str] | None = None  # the accounts of the requester
     order: Order = Order.CHANGED

@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from bot.domain.annotations import Annotation, find_record
+from bot.domain.annotations import Annotation, find_unusual_facts
 from bot.domain.connections import Connection
 from bot.domain.deciders import Deciders
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import Actor
-from bot.domain.preview import CheckedField, Edited, Inverse, PreviewField
+from bot.domain.preview import CheckedField, Edit, Inverse, PreviewField
 from bot.domain.proposal_states import SETTLED, Cause, State, Tone
 from bot.domain.risks import Level, Risk
 from bot.domain.steps import DueStep, find_next
@@ -53,7 +53,7 @@ class Vote:
     absent: Actor | None = None  # the absent person whose right the vote used; None: the voter's own right
 
     @property
-    def who(self) -> str:
+    def voter_label(self) -> str:
         """For example ``Ben``, or ``Ben for Ana``."""
         if self.absent:
             return f"{self.actor.label} for {self.absent.label}"
@@ -90,7 +90,7 @@ def offer_decision(proposal: "Proposal", *, grantable: bool, **_unused_facts: bo
         Verb.SIMILAR in proposal.kind.extra_verbs
         and proposal.quorum == 1
         and grantable
-        and not proposal.undoes
+        and not proposal.undoes_proposal_id
     )
     was_tried = proposal.trial is not None and proposal.trial.tried
     # a trial that can't be applied leaves only running it for real
@@ -100,7 +100,7 @@ def offer_decision(proposal: "Proposal", *, grantable: bool, **_unused_facts: bo
     if may_approve:
         verbs.append(Verb.APPROVE)
     verbs.append(Verb.DECLINE)
-    if proposal.kind.may_edit and not proposal.undoes:
+    if proposal.kind.may_edit and not proposal.undoes_proposal_id:
         verbs.append(Verb.EDIT)
     if proposal.is_from_model:
         verbs.append(Verb.ASK)
@@ -118,7 +118,7 @@ def may_mute(proposal: "Proposal") -> bool:
     """Tell if people may mute cards like this one: others than the requester decide, without urgency."""
     asks_others = proposal.deciders.four_eyes or not proposal.deciders.requester
     is_urgent = proposal.risk.level is Level.DESTRUCTIVE or bool(proposal.deciders.escalated)
-    return asks_others and proposal.kind.runs and not proposal.undoes and not is_urgent
+    return asks_others and proposal.kind.runs and not proposal.undoes_proposal_id and not is_urgent
 
 
 def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":
@@ -233,7 +233,7 @@ class Proposal:
     state: State
     round: int  # grows with new contents (edits, changed previews) and retries; a button is for one round
     version: int  # grows with every change
-    digest: str  # of the call, as the function `digest` makes it
+    digest: str  # of the call, as `make_digest` makes it
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
@@ -244,15 +244,16 @@ class Proposal:
     decided_at: datetime | None = None
     decline_reason: str | None = None
     edited_by: str | None = None  # the name of the person who edited it last
-    edits: tuple[Edited, ...] = ()  # oldest first
-    changed: bool = False  # current values changed after an approval, so it waits again
+    edits: tuple[Edit, ...] = ()  # oldest first
+    values_changed: bool = False  # current values changed after an approval, so it waits again
     progress: str | None = None  # the progress that its tool reported, while it runs
     result: str | None = None  # the output of its tool
     ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
-    told: str | None = None  # the tool's own sentence on its result, for people; None if it gave none
+    # the tool's own sentence on its result, for people; None if it gave none
+    result_sentence: str | None = None
     result_url: str | None = None
     error: str | None = None  # why it failed, in words
-    rule: str = ""  # the rule behind the verdict on the call, in words
+    rule_text: str = ""  # the rule behind the verdict on the call, in words
     declines: int = 1  # it is declined once this many people voted against it
     grant_id: int | None = None  # the grant that let it run
     ttl: timedelta = timedelta(hours=24)  # the time that it waits, again after each extension
@@ -268,12 +269,14 @@ class Proposal:
     # after a trial, by the votes. True: run the call itself; False: apply the trial; None: no choice was made
     for_real: bool | None = None
     read_again: tuple[CheckedField, ...] = ()  # its fields as read after the run; empty: none could be read
-    # the undo: the first three are about undoing this call, ``undoes`` says that this call is an undo itself
+    # the undo: the first three are about undoing this call, ``undoes_proposal_id`` says that this call is an
+    # undo itself
     undo_seconds: float | None = None  # the time for Undo after the run; 0: no Undo; None: not known
     inverse: Inverse | None = None  # the call that undoes it, or why none does; None: not known yet
-    undoes: str | None = None  # the id of the proposal that this one undoes
-    undone_by: str | None = None  # the id of the proposal that undoes this one, whether that ran or not
-    undone: str | None = None  # the name of the person who had it undone; None until the undo has run
+    undoes_proposal_id: str | None = None  # the id of the proposal that this one undoes
+    # the id of the proposal that undoes this one, whether that ran or not
+    undo_proposal_id: str | None = None
+    undone_by_name: str | None = None  # the name of the person who had it undone; None until the undo has run
     undo_until: datetime | None = None  # its cards have the button Undo until then
     batch: str | None = None  # the id of the first proposal of its batch
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
@@ -283,7 +286,7 @@ class Proposal:
     agent: str | None = None  # the agent that asked for the requester, as `Agent.key`; None: no agent
 
     @property
-    def applies(self) -> bool:
+    def applies_trial(self) -> bool:
         """True if approving applies the result of the trial; False if it runs the call itself."""
         return self.trial is not None and self.trial.applies and not self.for_real
 
@@ -315,7 +318,7 @@ class Proposal:
         lines = [(annotation.name, annotation.text) for annotation in self.frozen_annotations]
         if lines:
             shown.append(lines)
-        return hashlib.sha256(canonical(shown).encode()).hexdigest()
+        return hashlib.sha256(to_canonical_json(shown).encode()).hexdigest()
 
     @property
     def frozen_annotations(self) -> tuple[Annotation, ...]:
@@ -323,9 +326,9 @@ class Proposal:
         return tuple(annotation for annotation in self.annotations if not annotation.is_late)
 
     @property
-    def record(self) -> tuple[str, ...]:
+    def unusual_facts(self) -> tuple[str, ...]:
         """The unusual facts about the call, compared with earlier calls, as its card says them."""
-        return find_record(self.annotations)
+        return find_unusual_facts(self.annotations)
 
     @property
     def shown_again(self) -> bool:
@@ -371,7 +374,7 @@ class Proposal:
     def escalation_targets(self) -> tuple[str, ...]:
         """The chats, accounts and groups that it came to, or may come to, because no one decides in time."""
         targets = [self.escalate_to] if self.escalate_to else []
-        targets += [step.to for step in self.steps if step.escalates]
+        targets += [step.target for step in self.steps if step.escalates]
         return tuple(dict.fromkeys(targets))
 
     @property

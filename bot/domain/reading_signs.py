@@ -80,7 +80,7 @@ class PersonSigns:
         return self.decided / self.days if self.days else 0.0
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``decided 41; 12 of 38 faster than can be read; longest run without a no 30``."""
         facts = [f"decided {self.decided:,}"]
         if self.timed:

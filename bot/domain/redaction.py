@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import re2
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.preview import PreviewField
 
 HIDDEN = "••••••"
@@ -431,7 +431,7 @@ def _list_values(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, Mapping) else []
 
 
-def differences(
+def list_differences(
     before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Any] | None = None
 ) -> tuple[PreviewField, ...]:
     """Return the properties in which two JSON objects differ, as texts for people without secrets."""
@@ -450,4 +450,4 @@ def _format_value(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
     if value is None or isinstance(value, str):
         return value
-    return canonical(value)
+    return to_canonical_json(value)

@@ -107,8 +107,8 @@ class Quorum(NamedTuple):
 class Escalation(NamedTuple):
     """The further place where a card is posted, and may be decided, when no one has decided in time."""
 
-    after: timedelta
-    to: str  # an address as text
+    delay: timedelta
+    target: str  # an address as text
 
 
 class OpinionEffect(StrEnum):
@@ -196,8 +196,8 @@ STRICTNESS_BY_SUBJECT: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.QUORUM: lambda value: value.needed,
     Subject.DECIDERS: _measure_narrowness,
     Subject.REMIND: lambda length: -length,
-    Subject.ESCALATE: lambda value: -value.after,
-    Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
+    Subject.ESCALATE: lambda value: -value.delay,
+    Subject.NOTIFY: lambda steps: -min(step.delay for step in steps),
     Subject.OPINION: lambda value: list(OpinionEffect).index(value.effect),
     Subject.PLANS: APPROVERS_BY_STRICTNESS.index,
     Subject.ATTENTION: lambda value: -value.cards,
@@ -210,7 +210,7 @@ def format_value(subject: Subject, value: RuleValue) -> str:
     """Return the value as an admin would write it."""
     match value:
         case Budget():
-            return value.words
+            return value.text
         case Quorum(needed, of):
             if of:
                 return f"{needed} of {of}"
@@ -258,7 +258,7 @@ def store_value(subject: Subject, value: RuleValue) -> Any:
 
 def _store_part(part: Any) -> Any:
     if isinstance(part, TimedStep):
-        return [part.to, part.after.total_seconds()]
+        return [part.target, part.delay.total_seconds()]
     return part
 
 

@@ -1,7 +1,7 @@
 """The rulebook: all rules that hold now, as one value.
 
 `Rulebook` has a method for each subject, which looks at the rules that match a call. Where several match, the
-strictest wins; `Found.rule` says which one that was.
+strictest wins; `StrictestValue.rule` says which one that was.
 
 Judging calls with the rulebook is in ``bot/domain/policy.py``; the rows are in ``bot/store/rules.py``.
 """
@@ -40,7 +40,7 @@ _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
 """Subjects whose rules only loosen. For an agent, such a rule counts only if it names agents' places."""
 
 
-class Found(NamedTuple, Generic[T]):
+class StrictestValue(NamedTuple, Generic[T]):
     """The value of the strictest matching rule, and that rule; ``rule`` is None for the default."""
 
     value: T
@@ -103,7 +103,7 @@ class Rulebook:
             rules = tuple(rule for rule in rules if is_agents_place(rule.scope))
         return [rule for rule in rules if covers(rule.scope, place)]
 
-    def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
+    def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> StrictestValue[Any]:
         """Return the strictest value among the matching rules; the default if none matches.
 
         At the place of an agent (a program with a token), unless a matching rule names agents, rules on the
@@ -116,7 +116,7 @@ class Rulebook:
             if not has_rule_for_agents:
                 rules = [rule for rule in rules if strictness(rule.value) > strictness(default)]
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
-        found = Found(best.value, best) if best else Found(default, None)
+        found = StrictestValue(best.value, best) if best else StrictestValue(default, None)
 
         # `list_applying` leaves out rules whose condition is unknown. Such a rule counts if it is stricter
         # than the value so far. Without a value (no rule matches, no default) there is nothing to compare
@@ -124,37 +124,37 @@ class Rulebook:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)
                 if is_stricter and rule.match_limits(call, self.zone) is None:
-                    found = Found(rule.value, rule)
+                    found = StrictestValue(rule.value, rule)
         return found
 
-    def mode(self, call: CallFacts, default: Mode) -> Found[Mode]:
+    def mode(self, call: CallFacts, default: Mode) -> StrictestValue[Mode]:
         """Return the strictest mode.
 
         A rule may forbid calls by a condition on a field that this tool lacks. Then it is unknown whether the
         rule forbids the call, so the mode is at least `Mode.WRITES`: writes ask.
         """
-        found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
+        found: StrictestValue[Mode] = self._strictest(Subject.POLICY, call, default)
         if not self.has_conditions or MODES.index(found.value) >= MODES.index(Mode.WRITES):
             return found
         for rule in self._list_at(Subject.POLICY, call.place.address, call.tool_name):
             is_unclear = rule.value is Mode.FORBID and rule.find_lacking_field(call.schema)
             if is_unclear and rule.limits and rule.limits.match_without_condition(call, self.zone):
-                return Found(Mode.WRITES, rule)
+                return StrictestValue(Mode.WRITES, rule)
         return found
 
-    def level(self, call: CallFacts) -> Found[Level]:
+    def level(self, call: CallFacts) -> StrictestValue[Level]:
         """Return a call's risk level. Rules replace the tool's own; of several the highest counts."""
         return self._strictest(Subject.RISK, call, call.risk.level)
 
-    def ttl(self, call: CallFacts, default: timedelta) -> Found[timedelta]:
+    def ttl(self, call: CallFacts, default: timedelta) -> StrictestValue[timedelta]:
         """Return the shortest lifetime among the matching rules."""
         return self._strictest(Subject.TTL, call, default)
 
     def quorum(self, call: CallFacts) -> Quorum:
-        found: Found[Quorum] = self._strictest(Subject.QUORUM, call, Quorum())
+        found: StrictestValue[Quorum] = self._strictest(Subject.QUORUM, call, Quorum())
         return found.value
 
-    def deciders(self, call: CallFacts, default: tuple[str, ...]) -> Found[tuple[str, ...]]:
+    def deciders(self, call: CallFacts, default: tuple[str, ...]) -> StrictestValue[tuple[str, ...]]:
         """Return the narrowest deciders among the matching rules.
 
         From wide to narrow: anyone there, the requester, roles, accounts.
@@ -163,17 +163,17 @@ class Rulebook:
 
     def remind_every(self, call: CallFacts) -> timedelta | None:
         """Return the shortest interval among the matching rules."""
-        found: Found[timedelta | None] = self._strictest(Subject.REMIND, call, None)
+        found: StrictestValue[timedelta | None] = self._strictest(Subject.REMIND, call, None)
         return found.value
 
     def escalation(self, call: CallFacts) -> Escalation | None:
         """Return the soonest escalation among the matching rules."""
-        found: Found[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
+        found: StrictestValue[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
         return found.value
 
     def steps(self, call: CallFacts) -> tuple[TimedStep, ...]:
         """Return the steps of the matching rule whose first step comes soonest."""
-        found: Found[tuple[TimedStep, ...] | None] = self._strictest(Subject.NOTIFY, call, None)
+        found: StrictestValue[tuple[TimedStep, ...] | None] = self._strictest(Subject.NOTIFY, call, None)
         return found.value or ()
 
     def opinion(self, call: CallFacts) -> Opinion | None:
@@ -203,11 +203,11 @@ class Rulebook:
         """Return the addresses where the call's card is posted too."""
         return list(dict.fromkeys(str(rule.value) for rule in self.list_applying(Subject.ROUTE, call)))
 
-    def plans(self, place: str, default: Approver) -> Found[Approver]:
+    def plans(self, place: str, default: Approver) -> StrictestValue[Approver]:
         """Return the approver of plans at a place (an address as text): of several, the strictest."""
         rules = self._list_at(Subject.PLANS, place, ANY_TOOL)
         best = max(rules, key=lambda rule: STRICTNESS_BY_SUBJECT[Subject.PLANS](rule.value), default=None)
-        return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
+        return StrictestValue(default, None) if best is None else StrictestValue(best.value, best)  # type: ignore[arg-type]
 
     def grants_reach_destructive(self, call: CallFacts) -> bool:
         return any(rule.value == "destructive" for rule in self.list_applying(Subject.GRANTS, call))
@@ -218,7 +218,7 @@ class Rulebook:
 
     def undo(self, call: CallFacts) -> timedelta:
         """Return the time for Undo; the shortest counts."""
-        found: Found[timedelta] = self._strictest(Subject.UNDO, call, UNDO_FOR)
+        found: StrictestValue[timedelta] = self._strictest(Subject.UNDO, call, UNDO_FOR)
         return found.value
 
     def stops_batch(self, call: CallFacts) -> bool:

@@ -179,7 +179,7 @@ class Rule:
     def steps(self) -> tuple[TimedStep, ...]:
         """The steps of a notify rule, or the single step of an escalate rule; empty for any other rule."""
         if isinstance(self.value, Escalation):
-            return (TimedStep(self.value.to, self.value.after),)
+            return (TimedStep(self.value.target, self.value.delay),)
         if self.subject is Subject.NOTIFY and isinstance(self.value, tuple):
             return tuple(step for step in self.value if isinstance(step, TimedStep))
         return ()
@@ -191,10 +191,12 @@ class Rule:
             return (self.value.to,)
         if self.subject is Subject.ROUTE:
             return (str(self.value),)
-        return tuple(step.to for step in self.steps if is_place(step.to) and not is_group(step.to))
+        return tuple(
+            step.target for step in self.steps if is_place(step.target) and not is_group(step.target)
+        )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
         return f"rule {self.id}: {self.command_text}"
 

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.rules import covers
 from bot.domain.text import SHORT_ID_CHARS
 
@@ -49,7 +49,7 @@ class GrantDuration(StrEnum):
         return {"1h": timedelta(hours=1), "8h": timedelta(hours=8), "24h": timedelta(hours=24)}.get(self)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The duration as people choose it."""
         named = {"1h": "1 hour", "8h": "8 hours", "24h": "24 hours"}
         return named.get(self, "As long as this conversation")
@@ -69,7 +69,7 @@ class GrantAudience(StrEnum):
         """True if the grant is for other people, too."""
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
-    def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
+    def describe(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
         """Return the audience in words, for example ``Ana everywhere``.
 
         ``here`` and ``chat`` are the names of the grant's conversation and chat, ``schedule`` the id of its
@@ -120,9 +120,9 @@ class Scope:
             return False
         match self.rung:
             case GrantScope.EXACT:
-                return canonical(arguments) == self.match
+                return to_canonical_json(arguments) == self.match
             case GrantScope.KEY:
-                return like.key is not None and canonical(like.key) == self.match
+                return like.key is not None and to_canonical_json(like.key) == self.match
             case GrantScope.PREFIX:
                 fixed_words = json.loads(self.match)
                 first_words = list(like.begins.words[: len(fixed_words)])
@@ -140,7 +140,7 @@ class Grant:
 
     id: int
     scope: Scope
-    words: str  # the allowed calls, for people
+    description: str  # the allowed calls, for people
     person_id: str  # the person who gave it
     person_name: str
     conversation_id: str | None  # the conversation in which alone it holds, and with which it ends
@@ -177,13 +177,13 @@ def list_grant_scopes(
     ``like``: the likeness of the call. ``shown``: the likeness's key without secrets, for the words; the
     scope has the true key.
     """
-    scopes = [(GrantScope.EXACT, canonical(arguments), "with exactly these arguments")]
+    scopes = [(GrantScope.EXACT, to_canonical_json(arguments), "with exactly these arguments")]
     if like.key:
         values = ", ".join(f"{name} = {value}" for name, value in (shown or like.key).items())
-        scopes.append((GrantScope.KEY, canonical(like.key), f"with {values}, whatever the rest"))
+        scopes.append((GrantScope.KEY, to_canonical_json(like.key), f"with {values}, whatever the rest"))
     if like.begins.fixed:
         fixed_words = like.begins.words[: like.begins.fixed]
-        scopes.append((GrantScope.PREFIX, canonical(fixed_words), like.begins.said))
+        scopes.append((GrantScope.PREFIX, to_canonical_json(fixed_words), like.begins.said))
     scopes.append((GrantScope.TOOL, "", "with any arguments"))
     return [
         (Scope(tool_name, tool_version, scope, match), f"{tool_name} {words}")

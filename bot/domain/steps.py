@@ -25,31 +25,31 @@ MAX_NAME_CHARS = 30
 class TimedStep(NamedTuple):
     """A step of a rule."""
 
-    to: str  # the target
-    after: timedelta  # the time between the card and the step
+    target: str  # the target
+    delay: timedelta  # the time between the card and the step
 
     @property
-    def words(self) -> str:
-        return f"{self.to} after {format_length(self.after.total_seconds())}"
+    def text(self) -> str:
+        return f"{self.target} after {format_length(self.delay.total_seconds())}"
 
 
 @dataclass(frozen=True, slots=True)
 class DueStep:
     """A step of a proposal, with its time."""
 
-    to: str  # the target
-    at: datetime
+    target: str  # the target
+    due_at: datetime
     is_over: bool = False  # the target was notified
 
     @property
     def escalates(self) -> bool:
         """True if the people at the target may decide from then on; False for a notifier."""
-        return is_place(self.to)
+        return is_place(self.target)
 
     @property
     def as_json(self) -> list[Any]:
         """The step as rows store it."""
-        return [self.to, self.at.isoformat(), self.is_over]
+        return [self.target, self.due_at.isoformat(), self.is_over]
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> "DueStep":
@@ -65,12 +65,14 @@ def is_place(target: str) -> bool:
 
 def start_steps(steps: Iterable[TimedStep], now: datetime) -> tuple[DueStep, ...]:
     """Return the steps of a card that begins to wait now, in the order in which they come."""
-    return tuple(DueStep(step.to, now + step.after) for step in sorted(steps, key=lambda step: step.after))
+    return tuple(
+        DueStep(step.target, now + step.delay) for step in sorted(steps, key=lambda step: step.delay)
+    )
 
 
 def delay_steps(steps: Iterable[DueStep], by: timedelta) -> tuple[DueStep, ...]:
     """Return the steps, with the time ``by`` added to each that is not over."""
-    return tuple(step if step.is_over else replace(step, at=step.at + by) for step in steps)
+    return tuple(step if step.is_over else replace(step, due_at=step.due_at + by) for step in steps)
 
 
 class TakenSteps(NamedTuple):
@@ -85,19 +87,19 @@ def take_steps(steps: Sequence[DueStep], now: datetime, *, escalating: bool) -> 
     due_targets: list[str] = []
     steps_after: list[DueStep] = []
     for step in steps:
-        is_due = not step.is_over and step.at <= now and step.escalates is escalating
+        is_due = not step.is_over and step.due_at <= now and step.escalates is escalating
         if is_due:
-            due_targets.append(step.to)
+            due_targets.append(step.target)
         steps_after.append(replace(step, is_over=True) if is_due else step)
     return TakenSteps(tuple(dict.fromkeys(due_targets)), tuple(steps_after))
 
 
 def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
     """Return the time of the next step. ``escalating``: of those that escalate; if False, of the others."""
-    times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
+    times = (step.due_at for step in steps if not step.is_over and step.escalates is escalating)
     return min(times, default=None)
 
 
 def format_steps(steps: Iterable[TimedStep]) -> str:
     """Return the steps as an admin writes them: ``push after 2m, slack:T1/C2 after 10m``."""
-    return ", ".join(step.words for step in steps)
+    return ", ".join(step.text for step in steps)

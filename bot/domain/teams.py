@@ -54,16 +54,16 @@ class Teammate:
     tools: tuple[str, ...] | None  # None: all that the lead agent has
     needs_plan: bool
     rounds: int  # the number of plans that it submitted so far
-    standing: TeammateState  # its stored state; `state` has the words for people
-    words: str  # its last words: its result, or why it ended
+    stored_state: TeammateState  # its stored state; `state` has the words for people
+    outcome: str  # its last words: its result, or why it ended
     created_at: datetime
     ended_at: datetime | None
     plan: Proposal | None = None  # its newest plan
     waits_for: tuple[Proposal, ...] = ()  # open proposals of its own
-    doing: str = ""  # its last words or calls, while it works
+    activity: str = ""  # its last words or calls, while it works
     model_calls: int = 0
     tokens: int = 0
-    asked: int = 0  # the id of the person's line by which the lead agent started it
+    asking_line_id: int = 0  # the id of the person's line by which the lead agent started it
 
     @property
     def locked(self) -> bool:
@@ -71,22 +71,22 @@ class Teammate:
         return self.needs_plan and not (self.plan is not None and is_approved(self.plan))
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """True if it can never work again."""
-        return self.standing in OVER
+        return self.stored_state in OVER
 
     @property
-    def about(self) -> str:
+    def status_text(self) -> str:
         """The text next to its name and state: the first line of its last words."""
-        words = self.doing if self.standing is TeammateState.WORKING else self.words
+        words = self.activity if self.stored_state is TeammateState.WORKING else self.outcome
         lines = [line for line in words.splitlines() if line.strip()]
         return one_line(lines[0]) if lines else ""
 
     @property
     def state(self) -> str:
         """Its state in words for people: the stored state or, while it works, what it waits for."""
-        if self.standing is not TeammateState.WORKING:
-            return str(self.standing)
+        if self.stored_state is not TeammateState.WORKING:
+            return str(self.stored_state)
         waiting_ids = [proposal.id for proposal in self.waits_for]
         if self.plan is not None and self.plan.id in waiting_ids:
             return f"waiting for its plan to be approved (version {self.rounds})"
@@ -121,7 +121,7 @@ class TeamStatus:
 
     @property
     def at_work(self) -> int:
-        return sum(teammate.standing is TeammateState.WORKING for teammate in self.teammates)
+        return sum(teammate.stored_state is TeammateState.WORKING for teammate in self.teammates)
 
     @property
     def title(self) -> str:

@@ -113,7 +113,7 @@ class Confirmation:
     question: str
     yes: str  # the label of the button that goes ahead
     no: str  # the label of the button that does not
-    more: str = "This can't be undone."  # the warning
+    warning: str = "This can't be undone."  # the warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,14 @@ class Button:
 
     verb: Verb
     label: str
-    doing: str  # the label while it works
+    busy_label: str  # the label while it works
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
-    rare: bool = False  # channels with a menu ⋯ on cards have the button in that menu
+    is_in_menu: bool = False  # channels with a menu ⋯ on cards have the button in that menu
     # the help text of the command ``VERB ID [WORDS]`` in chats; empty: no such command
     command_help: str = ""
-    asks: TextQuestion | None = None  # the question for a reason or words; None: it needs neither
-    sure: Confirmation | None = None  # the question before the press counts; None: no question
+    text_question: TextQuestion | None = None  # the question for a reason or words; None: it needs neither
+    confirmation: Confirmation | None = None  # the question before the press counts; None: no question
 
 
 _WHY = TextQuestion("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
@@ -169,7 +169,7 @@ BUTTONS: Mapping[Verb, Button] = {
             "Declining…",
             Needs.REASON,
             command_help="decline it",
-            asks=_WHY,
+            text_question=_WHY,
         ),
         Button(Verb.EDIT, "Edit", "Saving…", Needs.FORM),
         Button(
@@ -177,13 +177,13 @@ BUTTONS: Mapping[Verb, Button] = {
             "Ask",
             "Asking…",
             Needs.TEXT,
-            rare=True,
+            is_in_menu=True,
             command_help="ask the agent about it; decides nothing",
-            asks=_QUESTION,
+            text_question=_QUESTION,
         ),
-        Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.GRANT_TERMS, rare=True),
-        Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command_help="restart its expiry timer"),
-        Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command_help="withdraw it"),
+        Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.GRANT_TERMS, is_in_menu=True),
+        Button(Verb.EXTEND, "Extend", "Extending…", is_in_menu=True, command_help="restart its expiry timer"),
+        Button(Verb.CANCEL, "Withdraw", "Withdrawing…", is_in_menu=True, command_help="withdraw it"),
         Button(Verb.RETRY, "Retry", "Retrying…", Needs.CONFIRM),
         Button(Verb.STOP, "Stop", "Stopping…", look=Look.DANGER, command_help="stop it while it runs"),
         Button(
@@ -192,7 +192,7 @@ BUTTONS: Mapping[Verb, Button] = {
             "Sending…",
             Needs.TEXT,
             command_help="send a plan back for changes",
-            asks=_CHANGES,
+            text_question=_CHANGES,
         ),
         Button(
             Verb.APPROVE_STEPS,
@@ -200,47 +200,47 @@ BUTTONS: Mapping[Verb, Button] = {
             "Approving…",
             Needs.CONFIRM,
             Look.PRIMARY,
-            rare=True,
+            is_in_menu=True,
         ),
-        Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command_help="make it expire now"),
+        Button(Verb.EXPIRE, "End the wait", "Ending…", is_in_menu=True, command_help="make it expire now"),
         Button(
             Verb.REASSIGN,
             "Reassign",
             "Reassigning…",
             Needs.TEXT,
-            rare=True,
+            is_in_menu=True,
             command_help="say who may decide it: accounts, requester, approver, admin",
-            asks=_WHO,
+            text_question=_WHO,
         ),
         Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
-        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, asks=_WHY),
+        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, text_question=_WHY),
         Button(
             Verb.FOR_REAL,
             "Approve and run it for real",
             "Approving…",
             Needs.CONFIRM,
-            rare=True,
+            is_in_menu=True,
             command_help="run it for real instead of applying what its trial did",
-            sure=_FOR_REAL,
+            confirmation=_FOR_REAL,
         ),
         Button(
             Verb.MUTE,
             "Mute this kind",
             "Muting…",
-            rare=True,
+            is_in_menu=True,
             command_help="not be told of its kind for 8 h, a second time for a week",
         ),
-        Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
+        Button(Verb.NEVER, "Never suggest this", "Saving…", is_in_menu=True),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command_help="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
-        Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM, sure=_UNDO_ALL),
+        Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM, confirmation=_UNDO_ALL),
         Button(
             Verb.ANSWER,
             "Answer in words",
             "Sending…",
             Needs.TEXT,
             command_help="answer a question of the agent",
-            asks=_ANSWER,
+            text_question=_ANSWER,
         ),
         *(Button(verb, f"Choice {number}", "Sending…") for number, verb in enumerate(CHOICES, 1)),
     )

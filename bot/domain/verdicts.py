@@ -33,7 +33,7 @@ class Verdict:
 
     judgement: Judgement
     risk: Risk  # under the rules, which may change what the tool says
-    rule: str  # the rule in words; for a refusal the reason
+    rule_text: str  # the rule in words; for a refusal the reason
     deciders: Deciders
     quorum: int = 1  # the number of approvals that are needed
     declines: int = 1  # the number of declines that end it
@@ -56,7 +56,7 @@ def make_terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
         "deciders": verdict.deciders,
         "quorum": verdict.quorum,
         "declines": verdict.declines,
-        "rule": verdict.rule,
+        "rule_text": verdict.rule_text,
         "ttl": verdict.ttl,
         "remind_every": verdict.remind_every,
         "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
@@ -80,14 +80,14 @@ def explain(verdict: Verdict, requester: str) -> str:
         level += f" ({verdict.risk.reason})"
     match verdict.judgement:
         case Judgement.RUN:
-            return f"It would run immediately. Risk: {level}. Because: {verdict.rule}."
+            return f"It would run immediately. Risk: {level}. Because: {verdict.rule_text}."
         case Judgement.REFUSE:
-            return f"It would be refused: {verdict.rule}. Risk: {level}."
+            return f"It would be refused: {verdict.rule_text}. Risk: {level}."
         case Judgement.ASK:
-            who = verdict.deciders.in_words(requester)
+            who = verdict.deciders.describe(requester)
             need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
             wait = format_length(verdict.ttl.total_seconds())
             return (
                 f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
-                f"Risk: {level}. Because: {verdict.rule}."
+                f"Risk: {level}. Because: {verdict.rule_text}."
             )

@@ -15,8 +15,8 @@ QUESTIONS_PER_HOUR = 30
 class AnswerRoom:
     """The number of proposals that one answer of the agent may still open."""
 
-    left: int  # 0 or less: none
-    words: str  # the refusal of any proposal beyond
+    proposals_left: int  # 0 or less: none
+    refusal: str  # the refusal of any proposal beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Bounds:
     turns_by_person: int = 10  # conversations in which the agent works for one person at the same time
     files: FileBounds = field(default_factory=FileBounds)
 
-    def room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
+    def find_room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
         """Return the room of the next answer, by the open proposals of its conversation and of its person."""
         rooms = (
             AnswerRoom(
@@ -44,4 +44,4 @@ class Bounds:
                 "Tell them that some must be decided first.",
             ),
         )
-        return min(rooms, key=lambda each: each.left)
+        return min(rooms, key=lambda each: each.proposals_left)

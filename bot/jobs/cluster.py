@@ -49,7 +49,7 @@ class Cluster(Protocol):
     def dispatcher(self) -> Runner: ...
 
     @property
-    def others(self) -> Peers | None:
+    def peers(self) -> Peers | None:
         """The other processes, which are sent news of the work here; None for a single process."""
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
@@ -77,7 +77,7 @@ class SingleProcess:
         self._database = database
         self._process = process
         self._clock = clock
-        self.others: Peers | None = None
+        self.peers: Peers | None = None
         self.dispatcher = EmbeddedDispatcher()
 
     @contextlib.contextmanager

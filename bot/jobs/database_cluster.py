@@ -61,7 +61,7 @@ class DatabaseCluster:
         self._process = process
         self._clock = clock
         self.wire = Wire(url, process.id)
-        self.others: Peers = self
+        self.peers: Peers = self
         self.dispatcher = DistributedDispatcher(url, self.wire, does_jobs=does_jobs)
         self._ended = threading.Event()
         self.wire.on(_SETTINGS_KIND, self._compare_settings)
@@ -113,7 +113,7 @@ class DatabaseCluster:
 
     def connect_notifier(self, notifier: ChangeNotifier) -> None:
         """Connect the notifiers of all processes: a change in one wakes the listeners of each."""
-        self.wire.on(_ROWS_KIND, lambda _: notifier.notify(others=False))
+        self.wire.on(_ROWS_KIND, lambda _: notifier.notify(to_peers=False))
         notifier.notify_others = lambda: self.wire.broadcast(_ROWS_KIND, None)
 
     def changes(self) -> AsyncIterator[None]:

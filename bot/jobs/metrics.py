@@ -163,7 +163,7 @@ class Metrics:
         self._reported_problems = problems.copy()
 
     def _list_budgets(self, session: Session) -> list[BudgetUse]:
-        return list_uses(session, self._policies.load(session).book, self._clock())
+        return list_uses(session, self._policies.load(session).rulebook, self._clock())
 
     def _count_turns(self, turns: Sequence[counts.TurnState]) -> None:
         """Count each ended turn once. ``turns``: the new turns, and those under way at the last scrape."""

@@ -76,16 +76,16 @@ class Reminders:
     async def remind(self, now: datetime) -> None:
         """Store the due messages, and send them. While Nod is paused, store only those for admins."""
         await self.database.write(self._store_admin_news, now)
-        book = (await self.database.read(self.policies.load)).book
-        if book.list_ended(now):
-            await self.database.write(rules.end_overdue_rules, book, now)
-        if not book.paused:
-            quiet = is_quiet(book, now)
-            await self._ask_for_groups(book, now)
+        rulebook = (await self.database.read(self.policies.load)).rulebook
+        if rulebook.list_ended(now):
+            await self.database.write(rules.end_overdue_rules, rulebook, now)
+        if not rulebook.paused:
+            quiet = is_quiet(rulebook, now)
+            await self._ask_for_groups(rulebook, now)
             for act in _ACTS_AT_ANY_HOUR if quiet else _ACTS:
                 await self.database.write(self._take_due, act, now)
             if not quiet:
-                await self._store_digests(book, now)
+                await self._store_digests(rulebook, now)
                 await self.database.write(self._take_due, Act.NOTIFY, now)
         await self.send(now)
 
@@ -131,21 +131,23 @@ class Reminders:
             due_columns = time_steps(steps_after)
             reason = ", ".join(targets)
         # the row is changed only if no other process has changed it: that claims the step
-        moved = transitions.change_proposal(session, proposal, Author.nod(act, reason), now, **due_columns)
+        moved = transitions.change_proposal(session, proposal, Author.of_nod(act, reason), now, **due_columns)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
         """Escalate: approvers, admins and the people at the due targets may decide, too."""
         policy = self.policies.load(session)
         place = proposal.deciders.place
-        added_roles = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, place)]
+        added_roles = [role for role in (Role.APPROVER, Role.ADMIN) if policy.list_holders(role, place)]
         targets, steps_after = take_steps(proposal.all_steps, now, escalating=True)
         due_columns: dict[str, Any] = {"escalate_at": None}  # without steps, a proposal escalates once
         if proposal.steps:
             due_columns = time_steps(steps_after)
         deciders = proposal.deciders.escalate(added_roles, targets)
-        by = Author.nod(Act.ESCALATE)
-        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due_columns)
+        author = Author.of_nod(Act.ESCALATE)
+        moved = transitions.raise_requirements(
+            session, proposal, author, now, deciders=deciders, **due_columns
+        )
         if moved is None:
             return None
         tell_added_deciders(session, self.policies, proposal, moved, now)
@@ -195,10 +197,10 @@ class Reminders:
             return
         notifier.notify(session, proposal, more_count, now)
 
-    async def _ask_for_groups(self, book: Rulebook, now: datetime) -> None:
+    async def _ask_for_groups(self, rulebook: Rulebook, now: datetime) -> None:
         """Ask platforms for the members of the groups to which proposals are escalated now."""
-        steps = [step for rule in book.list_about(Subject.NOTIFY) for step in rule.steps]
-        if not any(is_group(step.to) for step in steps):
+        steps = [step for rule in rulebook.list_about(Subject.NOTIFY) for step in rule.steps]
+        if not any(is_group(step.target) for step in steps):
             return
         due = await self.database.read(proposals.list_due_for_action, Act.ESCALATE, now, _BATCH)
         targets: set[str] = set()
@@ -206,10 +208,10 @@ class Reminders:
             targets.update(take_steps(proposal.steps, now, escalating=True).targets)
         await self.groups.ask(filter(is_group, sorted(targets)))
 
-    async def _store_digests(self, book: Rulebook, now: datetime) -> None:
+    async def _store_digests(self, rulebook: Rulebook, now: datetime) -> None:
         """Store the digests that are due today, each for its scope."""
-        for rule in book.list_about(Subject.DIGEST):
-            local_time = now.astimezone(book.zone)
+        for rule in rulebook.list_about(Subject.DIGEST):
+            local_time = now.astimezone(rulebook.zone)
             if isinstance(rule.value, DailyDigest) and local_time.time() >= rule.value.at:
                 await self.database.write(
                     _store_digest_once, rule, Address.parse(rule.value.to), now, local_time.date()
@@ -230,15 +232,15 @@ def _take_new_links(session: Session, now: datetime) -> list[str]:
     changes = admin_changes.list_link_changes_after(session, last.get("row", 0))
     if changes:  # another process may have stored a state since ``last``: then this transaction runs again
         store_task_state(session, _LINKS_TASK, last, {"row": changes[-1].row, "at": now.isoformat()})
-    return [change.words for change in changes]
+    return [change.description for change in changes]
 
 
-def is_quiet(book: Rulebook, now: datetime) -> bool:
+def is_quiet(rulebook: Rulebook, now: datetime) -> bool:
     """Return whether it is a quiet hour in the team's time zone. Quiet hours may go over midnight."""
-    time_of_day = now.astimezone(book.zone).time()
+    time_of_day = now.astimezone(rulebook.zone).time()
     return any(
         rule.value.contains(time_of_day)
-        for rule in book.list_about(Subject.QUIET)
+        for rule in rulebook.list_about(Subject.QUIET)
         if isinstance(rule.value, Hours)
     )
 

@@ -19,7 +19,7 @@ from bot.domain.agents import REUSE_OUTCOME_FOR
 from bot.domain.files import File, choose_for_program
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store import proposal_rows, proposals
 from bot.store.locks import conversation_lock
 from bot.store.proposals import OPEN
@@ -27,10 +27,12 @@ from bot.store.tables.agents import AgentCallRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import is_one_of, table_of
 
-_SEALED_FIELDS = ("result", "told", "result_url", "error", "ended_badly")
+_SEALED_FIELDS = ("result", "result_sentence", "result_url", "error", "ended_badly")
 """The fields of a proposal that hold what a tool said."""
+_STORED_KEYS = {name: name for name in _SEALED_FIELDS} | {"result_sentence": "told"}
+"""The keys of these fields in the stored outcome."""
 _FILES = "files"
-"""The key of a call's files in its stored outcome; the other keys are `_SEALED_FIELDS`."""
+"""The key of a call's files in its stored outcome; the others are `_STORED_KEYS`."""
 _CAUSES_BY_NOD = frozenset(
     {Cause.TOOL_CHANGED, Cause.FORBIDDEN, Cause.DISCONNECTED, Cause.OUTCOME_UNKNOWN, Cause.STOPPED}
 )
@@ -149,7 +151,7 @@ def seal_outcome(
     is_described_by_nod = state is State.FAILED and changes.get("cause") in _CAUSES_BY_NOD
     if not is_described_by_nod:
         outcome = {name: changes[name] for name in _SEALED_FIELDS if changes.get(name) is not None}
-    stored = dict(outcome)
+    stored = {_STORED_KEYS[name]: value for name, value in outcome.items()}
     if kept_files:
         stored[_FILES] = [_file_to_json(file) for file in kept_files]
     values = {"outcome": stored or None, "told_at": None}
@@ -171,7 +173,7 @@ def _file_from_json(stored: Sequence[Any]) -> File:
 
 def _file_to_json(file: File) -> list[str | None]:
     data = b64encode(file.data).decode() if file.data is not None else None
-    return [file.name, storable(file.text), data, file.kind]
+    return [file.name, replace_unstorable(file.text), data, file.kind]
 
 
 def unseal(session: Session, proposal: Proposal) -> Proposal:
@@ -183,7 +185,8 @@ def unseal(session: Session, proposal: Proposal) -> Proposal:
 def _with_outcome(proposal: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
     if not outcome or proposal.state not in (State.SUCCEEDED, State.FAILED):
         return proposal
-    return replace(proposal, **{name: outcome[name] for name in _SEALED_FIELDS if name in outcome})
+    sealed = {name: outcome[key] for name, key in _STORED_KEYS.items() if key in outcome}
+    return replace(proposal, **sealed)
 
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.errors import NodError, SettingsError
 from bot.store.engine import connect_readonly
 
@@ -37,7 +37,7 @@ def _find_damage(connection: sqlite3.Connection) -> str:
     return "" if result == "ok" else result
 
 
-def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
+def back_up(file: Path, copy: Path, progress: Progress = ignore_progress) -> None:
     """Copy a SQLite database as it is at one moment, also while it is written to.
 
     ``progress`` receives the pages copied and all pages.

@@ -21,9 +21,9 @@ class ChangeNotifier:
         self.generation = 0
         self.notify_others: Callable[[], None] = lambda: None  # a cluster sets it to wake other processes
 
-    def notify(self, *, others: bool = True) -> None:
-        """Wake the waiters within `_DELAY_SECONDS`; with ``others``, those in other processes, too."""
-        self._is_for_others = self._is_for_others or others
+    def notify(self, *, to_peers: bool = True) -> None:
+        """Wake the waiters within `_DELAY_SECONDS`; with ``to_peers``, those in other processes, too."""
+        self._is_for_others = self._is_for_others or to_peers
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY_SECONDS, self._wake)
 

@@ -65,7 +65,7 @@ def load_requester(session: Session, actor: Actor, conversation_id: str) -> Conn
     """
     person = people.load_person(session, actor)
     conversation = conversations.get_conversation(session, conversation_id)
-    if person.outside or conversation is None:
+    if person.is_outsider or conversation is None:
         return None
     return ConnectionOwner(person.accounts | {str(actor)}, str(conversation.origin))
 

@@ -20,7 +20,7 @@ from bot.domain.call_facts import Place
 from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import Conversation, LineRole
 from bot.domain.people import Actor
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store import database, messages, people
 from bot.store import proposals as proposal_store
 from bot.store.inserts import insert_new
@@ -190,7 +190,7 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
         session,
         ConversationRow,
         {
-            "id": message.begin or secrets.token_hex(8),
+            "id": message.new_conversation_id or secrets.token_hex(8),
             "channel": message.address.channel,
             "key": message.address.key,
             "private": message.private,
@@ -201,7 +201,7 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
     )
     found = begun or find_current_id(session, message.address)
     if found is None:
-        raise ValueError(f"a conversation called {message.begin} is already elsewhere")
+        raise ValueError(f"a conversation called {message.new_conversation_id} is already elsewhere")
     return found
 
 
@@ -241,11 +241,11 @@ def list_conversations_of(
     owner: str,
     limit: int = 50,
     before: tuple[datetime, str] | None = None,
-    words: str = "",
+    text: str = "",
 ) -> list[Conversation]:
     """Return the conversations that an account began in a channel, newest first, without deleted ones.
 
-    ``before``: only conversations that began before this time and id. ``words``: only conversations with
+    ``before``: only conversations that began before this time and id. ``text``: only conversations with
     these words in the title or a message.
     """
     mark = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
@@ -256,17 +256,17 @@ def list_conversations_of(
     )
     if before:
         query = query.where(tuple_(*mark) < tuple_(*before))
-    if words:
-        query = query.where(_has_words(words))
+    if text:
+        query = query.where(_has_words(text))
     newest = query.order_by(*(column.desc() for column in mark)).limit(limit)
     return [from_row(row) for row in session.connection().execute(newest)]
 
 
-def _has_words(words: str) -> ColumnElement[bool]:
+def _has_words(text: str) -> ColumnElement[bool]:
     """Return the SQL condition that the title or a message has these words, in any case."""
-    in_title = _CONVERSATION.c.title.icontains(words, autoescape=True)
+    in_title = _CONVERSATION.c.title.icontains(text, autoescape=True)
     in_message = exists().where(
-        _MESSAGE.c.conversation_id == _CONVERSATION.c.id, _MESSAGE.c.text.icontains(words, autoescape=True)
+        _MESSAGE.c.conversation_id == _CONVERSATION.c.id, _MESSAGE.c.text.icontains(text, autoescape=True)
     )
     return or_(in_title, in_message)
 
@@ -292,7 +292,7 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
 
 def _shorten_title(title: str) -> str:
     """Return a title on one line with at most `_MAX_TITLE_CHARS` characters."""
-    line = storable(" ".join(title.split()))
+    line = replace_unstorable(" ".join(title.split()))
     if len(line) <= _MAX_TITLE_CHARS:
         return line
     return f"{line[: _MAX_TITLE_CHARS - 1].rstrip()}…"

@@ -207,13 +207,13 @@ def pop_return(session: Session, ident: str) -> dict[str, str] | None:
     return parameters
 
 
-def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:
+def end_sign_in(session: Session, ident: str, text: str, *, well: bool) -> None:
     """Store how a sign-in ended, in words: another process may show it to the person.
 
     ``well``: the sign-in succeeded.
     """
     attempt = update(SignInAttemptRow).where(col(SignInAttemptRow.id) == hash_text(ident))
-    session.execute(attempt.values(ended=words, well=well, said=None))
+    session.execute(attempt.values(ended=text, well=well, said=None))
 
 
 def find_sign_in(session: Session, key: str) -> SignInAttempt | None:

@@ -14,7 +14,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.conversations import ANSWERABLE_ROLES, MODEL_ROLES, Call, CallResult, Line, LineRole, Turn
 from bot.domain.people import NOD, Actor
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import is_one_of, table_of
 
@@ -142,16 +142,16 @@ def add_results(session: Session, message_id: int, results: dict[str, CallResult
 
 
 def call_to_json(call: Call) -> list[Any]:
-    """Return a call as stored JSON; an empty ``extra`` is left out."""
+    """Return a call as stored JSON; empty ``server_fields`` are left out."""
     plain = [call.id, call.tool_name, call.arguments, call.summary]
-    if call.extra:
-        return [*plain, dict(call.extra)]
+    if call.server_fields:
+        return [*plain, dict(call.server_fields)]
     return plain
 
 
 def result_to_json(result: CallResult) -> list[Any]:
     """Return a result as stored JSON: the text, the success, and False if the text is not the tool's own."""
-    if result.outside:
+    if result.is_from_tool:
         return [result.text, result.ok]
     return [result.text, result.ok, False]
 
@@ -271,7 +271,7 @@ def add_answer(
     row = {
         "conversation_id": conversation_id,
         "role": LineRole.ASSISTANT,
-        "text": storable(text),
+        "text": replace_unstorable(text),
         "name": "",
         "after": last_heard_id,
         "calls": [call_to_json(call) for call in calls] or None,
@@ -301,8 +301,8 @@ def _append(
     row: dict[str, Any] = {
         "conversation_id": conversation_id,
         "role": role,
-        "text": storable(text),
-        "name": storable(actor.name) if actor else "",
+        "text": replace_unstorable(text),
+        "name": replace_unstorable(actor.name) if actor else "",
         "after": after,
         "delivered": delivered,
         "created_at": now,

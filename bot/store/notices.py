@@ -76,7 +76,7 @@ def store_notice(
     """
     if offers and link is not None:
         raise ValueError("a notice offers either commands or a page")
-    stored_offers = [[offer.about, offer.label, offer.words] for offer in offers]
+    stored_offers = [[offer.description, offer.label, offer.text] for offer in offers]
     if link is not None:
         stored_offers = [[link.label, link.url]]
     session.add(

@@ -24,7 +24,7 @@ from bot.domain.outcomes import MAX_RESULT
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import hide_values, secrets_in
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Row, count_changed, delete_older, is_old, make_partial_index, table_of
@@ -153,7 +153,7 @@ def store_output(
             conversation_id=conversation_id,
             proposal_id=proposal_id,
             name=safe_name(file.name),
-            text=storable(file.text),
+            text=replace_unstorable(file.text),
             data=file.data,
             kind=file.kind,
             size=len(file.data or b""),
@@ -250,7 +250,7 @@ def store_attached(
         {
             "id": file.handle,
             "conversation_id": conversation_id,
-            "name": storable(format_name(file.upload.name)),
+            "name": replace_unstorable(format_name(file.upload.name)),
             "text": "",
             "data": None if file.fault else file.upload.data,
             "kind": "",
@@ -319,7 +319,7 @@ def load_contents(session: Session, handles: Collection[str]) -> dict[str, FileB
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     """Store the content of an attached file; False where the file was deleted, or read before."""
     content: dict[str, Any] = {
-        "text": storable(read.text_for_model),
+        "text": replace_unstorable(read.text_for_model),
         "data": read.data,
         "kind": read.kind,
         "fault": read.fault,

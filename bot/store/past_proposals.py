@@ -295,7 +295,7 @@ def _name_connection(row: Any) -> tuple[str, str]:
     if not row.connection:
         return "nod", "Nod's own accounts"
     connection = Connection.from_json(row.connection)
-    return connection.key, connection.words
+    return connection.key, connection.acts_as
 
 
 def _find_chat(row: Any) -> str:

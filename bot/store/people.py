@@ -16,7 +16,7 @@ from sqlmodel import Session, col, select
 from bot.domain.audit import Act
 from bot.domain.people import Actor, Membership, Names, Person, find_accounts_in, list_enclosing, with_names
 from bot.domain.proposals import Proposal
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store import database
 from bot.store.audit.log import Author
 from bot.store.inserts import insert_or_ignore
@@ -43,7 +43,7 @@ def load_person(session: Session, actor: Actor) -> Person:
 
 def make_author(session: Session, verb: Act, actor: Actor) -> Author:
     """Return the author of a change for the audit log, by their account."""
-    return Author.press(verb, actor, load_person(session, actor))
+    return Author.of_person(verb, actor, load_person(session, actor))
 
 
 def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
@@ -112,7 +112,7 @@ def list_voters(session: Session, proposal: Proposal, verb: str | None = None) -
 def store_names(session: Session, names: Names) -> None:
     """Store the current names of accounts and places, by account or address."""
     for key, name in sorted(names.items()):  # sorted, or two transactions could wait for each other
-        line = storable(" ".join(name.split()))[:_MAX_NAME_CHARS]
+        line = replace_unstorable(" ".join(name.split()))[:_MAX_NAME_CHARS]
         row = session.get(NameRow, key)
         if row is None:
             session.execute(insert_or_ignore(session, NameRow).values(key=key, name=line))

@@ -135,7 +135,7 @@ class Leases:
         return name in self._held
 
     @contextlib.asynccontextmanager
-    async def held(self, name: str) -> AsyncIterator[None]:
+    async def hold(self, name: str) -> AsyncIterator[None]:
         """Hold the lease on a name in the context; raises LeasedElsewhere if another process has it."""
         shared = self._database.dialect == "postgresql"
         if shared:

@@ -17,21 +17,31 @@ from bot.domain.connections import Connection
 from bot.domain.deciders import Deciders
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
-from bot.domain.preview import CheckedField, Edited, Inverse, PreviewField
+from bot.domain.preview import CheckedField, Edit, Inverse, PreviewField
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal, Vote
 from bot.domain.risks import Level, Risk
 from bot.domain.steps import DueStep
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.domain.trials import Trial
 from bot.store.tables.row import value_of
 
 UNRECORDED = frozenset({"progress", "undo_until"})
 """Fields that change without an audit row. (`log` leaves further columns out, which are no fields.)"""
+_RENAMED: Mapping[str, str] = {
+    "result_sentence": "told",
+    "rule_text": "rule",
+    "undo_proposal_id": "undone_by",
+    "undoes_proposal_id": "undoes",
+    "undone_by_name": "undone",
+    "values_changed": "changed",
+}
+"""The columns of the fields that are stored as they are, under another name."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "risk": ("level", "risk_reason", "vouched"),
     "requester": ("requester", "requester_name"),
     "ttl": ("ttl_seconds",),
+    **{name: (column,) for name, column in _RENAMED.items()},
 }
 """The columns of each field that is stored under another name or in several columns."""
 
@@ -48,10 +58,12 @@ def from_row(row: Row[Any]) -> Proposal:
     converted = {
         name: conversion.from_column(getattr(row, name)) for name, conversion in _CONVERSIONS.items()
     }
+    renamed = {name: getattr(row, column) for name, column in _RENAMED.items()}
     return value_of(
         Proposal,
         row,
         **converted,
+        **renamed,
         kind=find_kind(row.kind, asked_by_model=bool(row.call_id)),
         risk=Risk(Level(row.level), row.risk_reason, vouched=row.vouched is not False),
         requester=Actor.parse(row.requester, row.requester_name),
@@ -62,6 +74,7 @@ def from_row(row: Row[Any]) -> Proposal:
 def to_row(proposal: Proposal) -> dict[str, Any]:
     """Return the columns that the audit row covers: those of every field that is not in `UNRECORDED`."""
     row = {name: getattr(proposal, name) for name in _UNCONVERTED}
+    row |= {column: getattr(proposal, name) for name, column in _RENAMED.items()}
     row |= {name: conversion.to_column(getattr(proposal, name)) for name, conversion in _CONVERSIONS.items()}
     row |= {
         "kind": proposal.kind.name,
@@ -74,8 +87,8 @@ def to_row(proposal: Proposal) -> dict[str, Any]:
         "ttl_seconds": proposal.ttl.total_seconds(),
         "idempotency_key": proposal.idempotency_key,
     }
-    # ``storable`` replaces characters that a database refuses; arguments stay as they were approved
-    return storable(row) | {"arguments": dict(proposal.arguments)}
+    # `replace_unstorable` replaces characters that a database refuses; arguments stay as they were approved
+    return replace_unstorable(row) | {"arguments": dict(proposal.arguments)}
 
 
 def _keep_value(value: Any) -> Any:
@@ -98,8 +111,8 @@ def _fields_to_json(preview: Iterable[PreviewField]) -> list[list[Any]]:
 
 
 def _fields_from_json(stored: list[list[Any]]) -> tuple[PreviewField, ...]:
-    # an older release stored the output of tools with characters that ``storable`` replaces
-    return tuple(PreviewField(*values) for values in storable(stored))
+    # an older release stored the output of tools with characters that `replace_unstorable` replaces
+    return tuple(PreviewField(*values) for values in replace_unstorable(stored))
 
 
 def _deciders_to_json(deciders: Deciders) -> dict[str, Any]:
@@ -143,12 +156,12 @@ def _votes_from_json(stored: list[list[Any]]) -> tuple[Vote, ...]:
     return tuple(votes)
 
 
-def _edits_to_json(edits: tuple[Edited, ...]) -> list[list[Any]] | None:
-    return [[edit.round, edit.by, _fields_to_json(edit.fields)] for edit in edits] or None
+def _edits_to_json(edits: tuple[Edit, ...]) -> list[list[Any]] | None:
+    return [[edit.round, edit.editor_name, _fields_to_json(edit.fields)] for edit in edits] or None
 
 
-def _edits_from_json(stored: list[list[Any]] | None) -> tuple[Edited, ...]:
-    return tuple(Edited(round_, by, _fields_from_json(fields)) for round_, by, fields in stored or ())
+def _edits_from_json(stored: list[list[Any]] | None) -> tuple[Edit, ...]:
+    return tuple(Edit(round_, by, _fields_from_json(fields)) for round_, by, fields in stored or ())
 
 
 def _reread_to_json(checked: tuple[CheckedField, ...]) -> list[list[Any]] | None:

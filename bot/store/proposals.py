@@ -182,7 +182,7 @@ def load_answer_room(
         "max_of_person": bounds.open_by_person,
     }
     waiting_here, waiting_of_person = session.connection().execute(_COUNT_WAITING_HERE_AND_OF, values).one()
-    return bounds.room(waiting_here, waiting_of_person)
+    return bounds.find_room(waiting_here, waiting_of_person)
 
 
 def list_of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
@@ -259,7 +259,7 @@ def list_within_reach(
 
     # the first ids of each part; among these, the ids of the page; then the full rows of the page
     ids_of_parts = []
-    for part in _list_parts(reach, states, own=only.own):
+    for part in _list_parts(reach, states, own=only.only_own):
         first_of_part: Any = select(*columns).where(part, *conditions).order_by(*order).limit(limit)
         ids_of_parts.append(select(first_of_part.subquery()))
     candidates = union(*ids_of_parts).subquery()
@@ -295,7 +295,7 @@ def _list_parts(reach: SearchScope, states: Sequence[State], *, own: bool) -> li
 
 
 def _list_conditions(only: ProposalFilter) -> list[Any]:
-    """Return the SQL conditions of the filter, apart from ``own`` and the order."""
+    """Return the SQL conditions of the filter, apart from ``only_own`` and the order."""
     conditions: list[Any] = []
     if only.tool is not None:
         conditions.append(_TABLE.c.tool_name == only.tool)
@@ -303,9 +303,11 @@ def _list_conditions(only: ProposalFilter) -> list[Any]:
         conditions.append(_TABLE.c.kind == only.kind)
     if only.level is not None:
         conditions.append(_TABLE.c.level == only.level)
-    if only.words:
+    if only.contained_text:
         searched = (_TABLE.c.description, _TABLE.c.tool_name, _TABLE.c.requester_name)
-        conditions.append(or_(*(column.icontains(only.words, autoescape=True) for column in searched)))
+        conditions.append(
+            or_(*(column.icontains(only.contained_text, autoescape=True) for column in searched))
+        )
     if only.accounts is not None:
         conditions.append(_TABLE.c.requester.in_(sorted(only.accounts)))
     if only.channel:

@@ -94,10 +94,10 @@ class Policies:
         about it (`Policy.unknown_groups_needed`).
         """
         named: set[str] = set()  # accounts and groups that rules name
-        for rule in self.latest_policy.book.list_about(Subject.DECIDERS):
+        for rule in self.latest_policy.rulebook.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):  # those who decide
                 named.update(map(str, rule.value))
-        for rule in self.latest_policy.book.list_about(Subject.ATTENTION):
+        for rule in self.latest_policy.rulebook.list_about(Subject.ATTENTION):
             named.add(rule.scope)  # whose attention it limits
         needed = (
             {name for name in named if is_group(name)}
@@ -161,18 +161,20 @@ class Policies:
         """
         version = version or 0
         policy = self.latest_policy
-        if version != policy.book.version:
+        if version != policy.rulebook.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
-            zone = policy.book.zone
-            book = Rulebook(version, tuple(_to_rule(row, zone) for row in rules), paused_at is not None, zone)
-            policy = replace(policy, book=book, absences=_load_absences(session))
+            zone = policy.rulebook.zone
+            rulebook = Rulebook(
+                version, tuple(_to_rule(row, zone) for row in rules), paused_at is not None, zone
+            )
+            policy = replace(policy, rulebook=rulebook, absences=_load_absences(session))
             # only committed rules are kept: a transaction that writes also sees its own changes
             if database.is_snapshot(session):
                 with self._lock:
                     # another thread may have read a newer policy
-                    if policy.book.version > self.latest_policy.book.version:
+                    if policy.rulebook.version > self.latest_policy.rulebook.version:
                         self.latest_policy = policy
         if not (self._listed_groups or policy.absences):
             return policy
@@ -261,28 +263,28 @@ def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzi
     return _end(session, rule_id, people.make_author(session, Act.DROP, by), now, zone)
 
 
-def end_overdue_rules(session: Session, book: Rulebook, now: datetime) -> None:
+def end_overdue_rules(session: Session, rulebook: Rulebook, now: datetime) -> None:
     """Mark the rules of a rulebook whose time is over as ended in their rows.
 
     They match nothing any longer, with or without that mark.
     """
-    for rule in book.list_ended(now):
-        _end(session, rule.id, Author.nod(Act.END_BY_ITSELF), now, book.zone)
+    for rule in rulebook.list_ended(now):
+        _end(session, rule.id, Author.of_nod(Act.END_BY_ITSELF), now, rulebook.zone)
 
 
-def _end(session: Session, rule_id: int, by: Author, now: datetime, zone: tzinfo) -> Rule | None:
+def _end(session: Session, rule_id: int, author: Author, now: datetime, zone: tzinfo) -> Rule | None:
     conversation_lock.lock_everything(session)
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
     row.ended_at = now
-    row.ended_by = by.actor
+    row.ended_by = author.actor
     session.add(row)
     session.flush()
     raise_version(session)
     key = admin_changes.make_rule_key(row)
     before = admin_changes.make_rule_state(row)
-    admin_changes.record(session, Thing.RULE, key, by, before, None, now, row.pattern)
+    admin_changes.record(session, Thing.RULE, key, author, before, None, now, row.pattern)
     return _to_rule(row, zone)
 
 
@@ -290,8 +292,8 @@ class RuleRecord(NamedTuple):
     """A rule, with the account that set it and the time."""
 
     rule: Rule
-    by: str
-    at: datetime
+    set_by: str
+    set_at: datetime
 
 
 def list_rules(session: Session, zone: tzinfo = UTC) -> list[RuleRecord]:
@@ -327,7 +329,7 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
     return True
 
 
-def resume(session: Session, by: Author, now: datetime) -> timedelta:
+def resume(session: Session, author: Author, now: datetime) -> timedelta:
     """End the pause and return its length.
 
     Call it after the due times of all proposals were moved by that length.
@@ -338,11 +340,11 @@ def resume(session: Session, by: Author, now: datetime) -> timedelta:
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, by, {"since": since.isoformat()}, None, now)
+    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, author, {"since": since.isoformat()}, None, now)
     return max(now - since, timedelta())
 
 
-def move_pause_start(session: Session, by: Author, since: datetime, now: datetime) -> None:
+def move_pause_start(session: Session, author: Author, since: datetime, now: datetime) -> None:
     """Move the start of the current pause to ``since``.
 
     Call it after the due times of all proposals were moved by the time between the old start and the new one.
@@ -351,7 +353,7 @@ def move_pause_start(session: Session, by: Author, since: datetime, now: datetim
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
     session.add(row)
-    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, by, before, {"since": since.isoformat()}, now)
+    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, author, before, {"since": since.isoformat()}, now)
 
 
 def find_paused_since(session: Session) -> datetime | None:

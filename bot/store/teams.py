@@ -106,7 +106,7 @@ def find_lead_conversation(session: Session, proposal: Proposal) -> str:
 def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
     """Return why no call of a teammate may run now, in words; None if calls may run."""
     found = get(session, teammate_id)
-    if found is None or found.over:
+    if found is None or found.has_ended:
         return "The teammate that asked for it was stopped or failed, so it won't run."
     if found.locked:
         return f"{found.name} is locked: it has no approved plan."
@@ -116,7 +116,7 @@ def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
 def find_repeat_hindrance(session: Session, proposal: Proposal) -> str | None:
     """Return why people can't be asked again about an expired proposal of a teammate; None if they can."""
     found = get(session, proposal.conversation_id)
-    if found is None or found.over:
+    if found is None or found.has_ended:
         return "The teammate that asked for it was stopped or failed."
     lead = conversations.get_conversation(session, found.lead_id)
     if lead is None or lead.ended_at is not None:
@@ -140,10 +140,12 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         Teammate,
         row,
         tools=tuple(row.tools) if row.tools is not None else None,
-        standing=TeammateState(row.standing),
+        stored_state=TeammateState(row.standing),
+        outcome=row.words,
+        asking_line_id=row.asked,
         plan=next((proposal for proposal in own_proposals if proposal.id == row.plan_id), None),
         waits_for=tuple(proposal for proposal in own_proposals if proposal.state not in SETTLED),
-        doing=_describe_activity(session, row.id),
+        activity=_describe_activity(session, row.id),
         model_calls=int(calls),
         tokens=int(prompt) + int(completion),
     )

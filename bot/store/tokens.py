@@ -153,21 +153,21 @@ def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[Is
             row.accounts = accounts_now
             session.add(row)
         else:
-            by = Author.nod(Act.REVOKE, "an account left")
-            ended += _end(session, col(TokenRow.label) == row.label, by, now)
+            author = Author.of_nod(Act.REVOKE, "an account left")
+            ended += _end(session, col(TokenRow.label) == row.label, author, now)
     return ended
 
 
 def end_with_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens of an account that is gone from its platform."""
-    by = Author.nod(Act.REVOKE, "the account is gone")
-    return _end(session, col(TokenRow.person) == str(account), by, now)
+    author = Author.of_nod(Act.REVOKE, "the account is gone")
+    return _end(session, col(TokenRow.person) == str(account), author, now)
 
 
 def end_due(session: Session, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens whose time is over."""
     due = col(TokenRow.person).is_not(None) & (col(TokenRow.until) <= now)
-    return _end(session, due, Author.nod(Act.END_BY_ITSELF), now)
+    return _end(session, due, Author.of_nod(Act.END_BY_ITSELF), now)
 
 
 def _list_accounts(session: Session, person: Actor) -> list[str]:
@@ -175,14 +175,16 @@ def _list_accounts(session: Session, person: Actor) -> list[str]:
     return sorted(people.load_person(session, person).accounts | {str(person)})
 
 
-def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> list[IssuedToken]:
+def _end(
+    session: Session, condition: ColumnElement[bool], author: Author, now: datetime
+) -> list[IssuedToken]:
     """Revoke the tokens that meet an SQL condition and are not revoked yet; return them."""
     rows = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), condition)).all()
     for row in rows:
-        row.revoked_by = by.actor
+        row.revoked_by = author.actor
         row.revoked_at = now
         session.add(row)
-        _record(session, row, by, now)
+        _record(session, row, author, now)
     return [value_of(IssuedToken, row) for row in rows]
 
 
@@ -228,7 +230,7 @@ def is_use_due(agent: Agent, now: datetime) -> bool:
     return last is None or abs(now - last) >= timedelta(seconds=_USE_RECORDED_SECONDS)
 
 
-def _record(session: Session, row: TokenRow, by: Author, now: datetime) -> None:
+def _record(session: Session, row: TokenRow, author: Author, now: datetime) -> None:
     """Record a change of a token in the audit log."""
     if row.person is None:
         state: dict[str, object] = {"account": str(Actor("http", row.name))}
@@ -239,9 +241,9 @@ def _record(session: Session, row: TokenRow, by: Author, now: datetime) -> None:
         if row.agreed_at:
             state["agreed"] = row.agreed_at.isoformat()
     if row.revoked_at is not None:
-        admin_changes.record(session, Thing.TOKEN, row.label, by, state, None, now)
+        admin_changes.record(session, Thing.TOKEN, row.label, author, state, None, now)
     else:
-        admin_changes.record(session, Thing.TOKEN, row.label, by, None, state, now)
+        admin_changes.record(session, Thing.TOKEN, row.label, author, None, state, now)
 
 
 def list_unrevoked(session: Session) -> list[IssuedToken]:
@@ -290,7 +292,7 @@ def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | No
     person = people.load_person(session, agent.person)
     if _is_over(row, now):
         refusal = _OVER_TEXT
-    elif person.outside:
+    elif person.is_outsider:
         refusal = _OUTSIDE_TEXT.format(person=agent.person.label)
     else:
         refusal = "" if row.agreed_at else _NOT_AGREED_TEXT.format(person=agent.person.label)

@@ -6,7 +6,7 @@ All rows are copied as they are, with ids and with the hashes of the audit log, 
 from sqlalchemy import Connection, Engine, Integer, Table, func, insert, select
 from sqlmodel import Session
 
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.errors import SettingsError
 from bot.store import migrations
 from bot.store.audit import verification
@@ -19,7 +19,7 @@ _TABLES_LEFT_OUT = frozenset({"process", "hold"})
 _TABLES_OF_USE = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
 
 
-def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int:
+def transfer(source: Engine, target: Engine, progress: Progress = ignore_progress) -> int:
     """Copy all rows into an empty database, all or none; returns the number of rows.
 
     ``progress`` receives the number of copied rows. No process may work on either database.
@@ -36,7 +36,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
         _check_unused(new)
         for table in reversed(tables):  # delete the rows with which a new database begins
             new.execute(table.delete())
-        if progress is ignore:
+        if progress is ignore_progress:
             total = 0
         else:
             total = sum(_count(old, table) for table in tables)

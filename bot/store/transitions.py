@@ -20,7 +20,7 @@ from bot.domain.deciders import Deciders
 from bot.domain.people import is_group
 from bot.domain.proposal_states import SETTLED, TRANSITIONS, State
 from bot.domain.proposals import Proposal, start_timers
-from bot.domain.text import hash_text, storable
+from bot.domain.text import hash_text, replace_unstorable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import Author, Change
@@ -101,7 +101,7 @@ def _make_update(columns: tuple[str, ...]) -> Any:
     return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
 
 
-def insert_proposals(session: Session, proposals: Sequence[Proposal], by: Author) -> tuple[Proposal, ...]:
+def insert_proposals(session: Session, proposals: Sequence[Proposal], author: Author) -> tuple[Proposal, ...]:
     """Store new proposals, each with its first audit row; return them as stored.
 
     They have the lines that features add to their cards (`annotations`).
@@ -113,7 +113,7 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: Author
         parameters = row | log.make_request_parameters(proposal)
         place, schema = session.connection().execute(_INSERT, parameters).one()  # the `log.REQUEST_COLUMNS`
         _store_deciders(session, proposal)
-        changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
+        changes.append(Change(proposal, row, author, log.describe_request(proposal, place, schema)))
     log.record_changes(session, changes)
     opened = tuple(change.proposal for change in changes)
     for proposal in opened:
@@ -140,7 +140,7 @@ def _annotate(session: Session, proposal: Proposal) -> Proposal:
 def change_proposal(
     session: Session,
     before: Proposal,
-    by: Author,
+    author: Author,
     now: datetime,
     state: State | None = None,
     owner: str | None = None,
@@ -199,7 +199,7 @@ def change_proposal(
     has_new_lines = is_new_round and "annotations" in changes
     has_new_request = after.digest != before.digest or has_new_lines
     request = _describe_request(session, after) if has_new_request else None
-    log.record_changes(session, [Change(after, new, by, request)])
+    log.record_changes(session, [Change(after, new, author, request)])
     if moved_row.is_posted and not has_outdated_cards(session, after):  # once in a transaction is enough
         _mark_cards_outdated(session, after)
     if is_new_round:
@@ -242,7 +242,7 @@ def _tell_end(session: Session, proposal: Proposal, now: datetime) -> None:
 def raise_requirements(
     session: Session,
     before: Proposal,
-    by: Author,
+    author: Author,
     now: datetime,
     *,
     deciders: Deciders,
@@ -272,8 +272,8 @@ def raise_requirements(
     if before.state is State.APPROVED:
         no_decision = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
         changes |= {**no_decision, **start_timers(before.ttl, before.remind_every, now)}
-        return change_proposal(session, before, by, now, State.PROPOSED, **changes)
-    return change_proposal(session, before, by, now, **changes)
+        return change_proposal(session, before, author, now, State.PROPOSED, **changes)
+    return change_proposal(session, before, author, now, **changes)
 
 
 def _only_adds(before: Deciders, after: Deciders) -> bool:
@@ -295,12 +295,12 @@ def _only_adds(before: Deciders, after: Deciders) -> bool:
     return adds_only_groups and keeps_lists and keeps_all_else
 
 
-def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
+def store_progress(session: Session, claimed: Proposal, text: str) -> bool:
     """Store the progress of a run; return False if that run is over. The proposal gets no new version.
 
-    ``words``: the progress, as the tool reports it to people.
+    ``text``: the progress, as the tool reports it to people.
     """
-    values = {"progress": storable(words)}
+    values = {"progress": replace_unstorable(text)}
     guard = _make_guard(claimed) | {"from_state": State.EXECUTING}
     moved_row = session.connection().execute(_make_update(("progress",)), values | guard).first()
     if moved_row is None:

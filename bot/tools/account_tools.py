@@ -176,14 +176,18 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
         return replace(tool, connection=connection)
 
     async def run_with_token(arguments: Arguments, context: CallContext) -> ToolOutput:
-        token = await access.token()
+        token = await access.get_token()
         if token is None:
-            raise ToolError(f"{connection.server} did not let {connection.owner_label} in: {access.why}.")
+            raise ToolError(
+                f"{connection.server} did not let {connection.owner_label} in: {access.failure_reason}."
+            )
         if tool.classify(arguments).writes:
             scope = await access.find_lacking_scope()
             if scope:
                 access.note_scope(scope)
-                raise ToolError(_LACKING_TEXT.format(connection=connection, scope=scope, again=access.again))
+                raise ToolError(
+                    _LACKING_TEXT.format(connection=connection, scope=scope, again=access.sign_in_hint)
+                )
         return await run(arguments, replace(context, token=token))
 
     return replace(tool, connection=connection, run=hide_secrets(run_with_token, secrets_of(access)))

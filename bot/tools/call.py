@@ -12,12 +12,12 @@ from pydantic_core import to_jsonable_python
 
 from bot.domain.files import File
 from bot.domain.preview import PreviewField
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 
 Arguments = Mapping[str, Any]
 
 
-async def _discard(words: str) -> None:
+async def _discard(text: str) -> None:
     """Do nothing with a report."""
 
 
@@ -71,10 +71,10 @@ class ToolOutput:
     def text(self) -> str:
         """The data as text. It never raises, because the tool has run: other data is written as text."""
         if isinstance(self.data, str):
-            return storable(self.data)
+            return replace_unstorable(self.data)
         try:
             plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
-            return storable(json.dumps(plain, ensure_ascii=False))
+            return replace_unstorable(json.dumps(plain, ensure_ascii=False))
         except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
             return "(an answer that can't be written as JSON)"
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from sqlmodel import Session
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.forms import without_defaults
 from bot.domain.risks import USUAL_DESTRUCTIVE_REASON, Level, Risk
 from bot.domain.spellings.terms import Referent
@@ -145,7 +145,7 @@ def tool(
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
-        versioned_parts = canonical([name, description, parameters, signature.defaults, version])
+        versioned_parts = to_canonical_json([name, description, parameters, signature.defaults, version])
         return Tool(
             name=name,
             description=description or name.replace("_", " "),
@@ -169,7 +169,7 @@ def tool(
             defaults=signature.filled_defaults,
             destructive=destructive,
             open_world=open_world,
-            trying=_make_trial_functions(name, trial, apply, undo),
+            trial_functions=_make_trial_functions(name, trial, apply, undo),
             current=current,
             undo=undo,
             batch=batch,

@@ -17,7 +17,7 @@ from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, secrets_in
 from bot.domain.rulebook import Rulebook
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.errors import UnknownTool
 from bot.store import proposals
 from bot.telemetry.logs import logger
@@ -64,11 +64,11 @@ class AvailableTools:
         """
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
-            return tool.form
+            return tool.form_schema
         stored = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
         if stored is not None:
             return stored
-        return tool.form if tool is not None else {}
+        return tool.form_schema if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
         """Return a call's arguments as people may see them, without the agent's reason; empty if not JSON."""
@@ -83,7 +83,7 @@ class AvailableTools:
         """Return the values in a call's arguments that are hidden, since its result may repeat them."""
         tool = self.tools.get(call.tool_name)
         try:
-            return secrets_in(_parse_arguments(call), tool.form if tool else None)
+            return secrets_in(_parse_arguments(call), tool.form_schema if tool else None)
         except RecursionError:
             return ()
 
@@ -104,7 +104,7 @@ class AvailableTools:
 def _parse_arguments(call: Call) -> Any:
     """Return the model's arguments without unstorable characters; None if they are not JSON."""
     try:
-        return storable(json.loads(call.arguments or "{}"))
+        return replace_unstorable(json.loads(call.arguments or "{}"))
     except (ValueError, RecursionError):
         return None
 
@@ -141,5 +141,5 @@ class Registry:
         """Return why the conditions of rules do not fit the available tools, by the rules' numbers."""
         if not rulebook.has_conditions:
             return {}  # no rule has a condition; to ask for the tools may start servers
-        forms = {tool.name: tool.form for tool in await self.load_tools()}
+        forms = {tool.name: tool.form_schema for tool in await self.load_tools()}
         return rulebook.explain_misfits(forms, all_tools=True)

@@ -51,9 +51,9 @@ _REPLACEMENT = rb"\ufffd"
 class TooLarge(httpx2.StreamError):
     """A message beyond the bounds; ``head`` is its beginning."""
 
-    def __init__(self, message: bytes | bytearray = b"", words: str = _TOO_LARGE_TEXT) -> None:
+    def __init__(self, message: bytes | bytearray = b"", text: str = _TOO_LARGE_TEXT) -> None:
         self.head = bytes(message[:_HEAD_BYTES])
-        super().__init__(words)
+        super().__init__(text)
 
 
 class UnknownPacking(TooLarge):
@@ -181,7 +181,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         if self._packing not in _WINDOW_BITS:
             if self._packing != "identity":
                 raise UnknownPacking(
-                    words=f"it packs its answer in a way that was not asked for ({self._packing[:20]})"
+                    text=f"it packs its answer in a way that was not asked for ({self._packing[:20]})"
                 )
             async for chunk in self._stream:
                 yield chunk
@@ -194,7 +194,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
                     yield unpacker.decompress(packed, _MAX_PIECE_BYTES)
                     packed = unpacker.unconsumed_tail
         except zlib.error:
-            raise UnknownPacking(words=f"its answer is not the {self._packing} that it says it is") from None
+            raise UnknownPacking(text=f"its answer is not the {self._packing} that it says it is") from None
 
     async def aclose(self) -> None:
         await self._stream.aclose()

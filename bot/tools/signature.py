@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializationError, to_jsonable_python
 
 from bot.domain.forms import describe_bound, is_same
-from bot.domain.text import is_blank, unstorable
+from bot.domain.text import find_unstorable, is_blank
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, fits_strict_mode, make_model_schema
 
@@ -316,7 +316,7 @@ def _check_defaults(fillable: Mapping[str, _Default]) -> tuple[dict[str, Any], d
 
 
 def _refuse_unstorable(text: str) -> str:
-    why = unstorable(text)
+    why = find_unstorable(text)
     if why:
         # passed as a value, because pydantic reads braces in the message itself as fields
         raise PydanticCustomError("storable", "{why}", {"why": why})

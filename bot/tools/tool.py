@@ -36,7 +36,7 @@ from sqlmodel import Session
 from bot.domain import kinds
 from bot.domain.call_facts import CallFacts, Place
 from bot.domain.connections import Connection, Identity
-from bot.domain.digests import canonical, digest
+from bot.domain.digests import make_digest, to_canonical_json
 from bot.domain.forms import list_values
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON_PARAMETER
@@ -131,7 +131,7 @@ class Tool:
     """True: ``validate`` waits for a child process, so it is called in a thread."""
     open_world: bool | None = None
     """True: it reaches servers outside; None: not stated."""
-    trying: TrialFunctions | None = None
+    trial_functions: TrialFunctions | None = None
     """The functions that try its calls before people decide. None: they are not tried."""
     settle: Settle | None = None
     current: Current | None = None
@@ -171,10 +171,10 @@ class Tool:
     def in_context(self, context: CallContext) -> "Tool":
         """Return the tool for one person in one conversation: its callables get this context."""
         changes: dict[str, Any] = dict(bind_looks(self, _LOOKS, context))
-        if self.trying is not None:
-            trying = self.trying.in_context(context)
-            if trying is not self.trying:
-                changes["trying"] = trying
+        if self.trial_functions is not None:
+            trial_functions = self.trial_functions.in_context(context)
+            if trial_functions is not self.trial_functions:
+                changes["trial_functions"] = trial_functions
         if changes:
             return replace(self, **changes)
         return self
@@ -188,12 +188,12 @@ class Tool:
     def is_personal(self) -> bool:
         return self.identity is Identity.PERSON
 
-    def digest(self, arguments: Arguments) -> str:
+    def make_digest(self, arguments: Arguments) -> str:
         """Return the digest of a call of this tool."""
-        return digest(self.name, self.version, arguments, self.connection)
+        return make_digest(self.name, self.version, arguments, self.connection)
 
     @property
-    def harm(self) -> str:
+    def risk_label(self) -> str:
         """The risk level, or "by its use" if that depends on the arguments."""
         try:
             return str(self.classify({}).level)
@@ -212,11 +212,11 @@ class Tool:
     async def is_same_call(self, stored: Arguments, arguments: Arguments) -> bool:
         """Tell if stored arguments equal these. An earlier release stored them without their defaults."""
         try:
-            return canonical(await self.check_arguments(dict(stored))) == canonical(arguments)
+            return to_canonical_json(await self.check_arguments(dict(stored))) == to_canonical_json(arguments)
         except BadArguments:
             return False
 
-    async def likeness(self, arguments: Arguments) -> Likeness:
+    async def find_likeness(self, arguments: Arguments) -> Likeness:
         """Return the properties by which a grant finds similar calls. The tool's own code may raise."""
         key = await self.key(arguments) if self.key else None
         beginning = await self.begins(arguments) if self.begins else NO_BEGINNING
@@ -225,7 +225,7 @@ class Tool:
     @property
     def may_run_side_by_side(self) -> bool:
         """True if calls need not wait for each other: they have no old values to compare before they run."""
-        return self.touches is None and self.preview is None and self.trying is None
+        return self.touches is None and self.preview is None and self.trial_functions is None
 
     async def name_touched(self, arguments: Arguments) -> str:
         """Return the name of the resource that a call changes: calls with the same name run one by one.
@@ -243,11 +243,11 @@ class Tool:
             return ""
         key = await self.key(arguments) if self.key else None
         if key:
-            return f"{self.name} {canonical(key)}"
+            return f"{self.name} {to_canonical_json(key)}"
         return self.name
 
     @property
-    def form(self) -> Mapping[str, Any]:
+    def form_schema(self) -> Mapping[str, Any]:
         """The JSON schema for people: ``parameters`` with the defaults and the `names` of the arguments.
 
         Cards and edit forms are made from it, and rules read it. Models get ``parameters``.
@@ -277,7 +277,7 @@ class Tool:
             at,
             self.kind,
             arguments,
-            self.form,
+            self.form_schema,
             link_targets=link_targets,
             identity=self.identity,
         )
@@ -286,7 +286,9 @@ class Tool:
         """Return the tool's own preview; without one, every argument is a new value."""
         if self.preview is not None:
             return tuple(await self.preview(arguments))
-        return tuple(PreviewField(name, None, value) for name, value in list_values(self.form, arguments))
+        return tuple(
+            PreviewField(name, None, value) for name, value in list_values(self.form_schema, arguments)
+        )
 
 
 def _make_spec(tool: Tool) -> ToolSpec:

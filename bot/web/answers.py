@@ -140,9 +140,9 @@ async def make_download(file: File | None) -> Response:
     return PlainTextResponse(visible_text, headers=headers)
 
 
-def make_plain_page(words: str, status: int, base: str) -> HTMLResponse:
+def make_plain_page(text: str, status: int, base: str) -> HTMLResponse:
     """Return a page with a paragraph for each line; ``base`` is the path at which people reach Nod."""
-    paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines())
+    paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in text.splitlines())
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Nod</title>'
         f'<link rel="stylesheet" href="{html.escape(base)}/static/console.css">'

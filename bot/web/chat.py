@@ -139,8 +139,9 @@ async def chat(
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
-    # ``begin``: the id of the conversation if the message begins one
-    message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
+    message = Message(
+        address, actor, body.message, event_id, new_conversation_id=conversation_id, files=files
+    )
     # If the message is refused, the listener is closed here. Otherwise it stays open for the stream.
     with ExitStack() as stack:
         listener = stack.enter_context(channel.broadcaster.listen(address.key))  # before the turn can begin
@@ -186,9 +187,9 @@ async def _until_answered(
                 # ``seen``: the newest message that the turn read
                 was_read = item.turn_event.seen >= message_id
                 # a turn that was stopped before it read the message leaves nothing to wait for
-                if was_read or await channel.conversations.has_no_pending_turn(conversation_id):
+                if was_read or not await channel.conversations.has_open_turn(conversation_id):
                     return
-        elif not await channel.conversations.has_no_pending_turn(conversation_id):
+        elif await channel.conversations.has_open_turn(conversation_id):
             yield KEEP_ALIVE
         elif was_answered_at_last_silence:
             answer_id = await channel.conversations.last_answer(conversation_id)

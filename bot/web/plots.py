@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 
 from bot.domain.chat import UsageRow
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
-from bot.domain.prices import money
-from bot.domain.text import make_visible, one_line, shorten, storable
+from bot.domain.prices import format_money
+from bot.domain.text import make_visible, one_line, replace_unstorable, shorten
 
 T = TypeVar("T")
 _MAX_ROWS = 12  # the most rows of a plot; the table on the same page has all
@@ -95,7 +95,7 @@ def draw_usage_plots(parts: Sequence[UsageRow], currency: str) -> dict[str, str]
     shown = parts[:_MAX_ROWS]
     costs = []
     for part in shown:
-        price = "" if part.cost is None else money(part.cost, currency)
+        price = "" if part.cost is None else format_money(part.cost, currency)
         costs.append((part, part.cost or 0.0, price))
     tokens = [(part, float(part.tokens), f"{part.tokens:,}") for part in shown]
     return {"cost": _draw_usage(f"Cost in {currency}", costs), "tokens": _draw_usage("Tokens", tokens)}
@@ -135,7 +135,7 @@ def _draw_asked(parts: Sequence[InsightPart]) -> str:
         shapes.append(_draw_bar(name, x, legend_top, _LEGEND_SIDE, _LEGEND_SIDE))
         shapes.append(_draw_text(x + _LEGEND_SIDE + 6, legend_top + 11, outcome.label, "soft"))
 
-    description = "; ".join(f"{part.name}: {part.tally.words}" for part in parts)
+    description = "; ".join(f"{part.name}: {part.tally.description}" for part in parts)
     height = legend_top + 2 * _LEGEND_SIDE
     return _make_svg("How often people were asked, and how that ended", description, height, shapes)
 
@@ -168,7 +168,7 @@ def _draw_times(parts: Sequence[InsightPart]) -> str:
         shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
     descriptions = []
     for part in parts:
-        _, _, words_on_times = part.tally.words.partition("; ")  # the words before are on outcomes
+        _, _, words_on_times = part.tally.description.partition("; ")  # the words before are on outcomes
         descriptions.append(f"{part.name}: {words_on_times}")
     description = "; ".join(descriptions)
     title = "Time to decide: the dot is the median, the line ends where the slowest tenth begins"
@@ -240,12 +240,10 @@ def _draw_name(name: str, top: int) -> str:
     return _draw_text(_MARGIN, top + _TEXT_BASELINE, shorten(name, _MAX_NAME_CHARS))
 
 
-def _draw_text(x: float, y: float, words: str, css_class: str = "ink", *, middle: bool = False) -> str:
+def _draw_text(x: float, y: float, text: str, css_class: str = "ink", *, middle: bool = False) -> str:
     colour = "#1c1f1e" if css_class == "ink" else "#5b625f"
     anchor = ' text-anchor="middle"' if middle else ""
-    return (
-        f'<text class="{css_class}" fill="{colour}" x="{x:.1f}" y="{y:.1f}"{anchor}>{_escape(words)}</text>'
-    )
+    return f'<text class="{css_class}" fill="{colour}" x="{x:.1f}" y="{y:.1f}"{anchor}>{_escape(text)}</text>'
 
 
 def _make_svg(title: str, description: str, height: float, shapes: Sequence[str]) -> str:
@@ -259,5 +257,5 @@ def _make_svg(title: str, description: str, height: float, shapes: Sequence[str]
     )
 
 
-def _escape(words: str) -> str:
-    return escape(make_visible(one_line(storable(words)), lambda point: f"U+{point:04X}"))
+def _escape(text: str) -> str:
+    return escape(make_visible(one_line(replace_unstorable(text)), lambda point: f"U+{point:04X}"))

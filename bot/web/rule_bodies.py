@@ -40,7 +40,7 @@ def _format_value(name: str, value: object) -> str:
     if isinstance(value, float):  # without an exponent: 0.00001, not 1e-05
         return f"{value:.6f}".rstrip("0").rstrip(".")
     if isinstance(value, list) and name == "steps":
-        return ", ".join(step.words for step in value)
+        return ", ".join(step.command_text for step in value)
     if isinstance(value, list):
         return " ".join(map(str, value))
     return str(value)
@@ -53,7 +53,7 @@ class _Rule(Body):
     place: Annotated[Word, Field(description="where it holds, such as slack:T1/C2 or slack:*")] = "*"
 
     @property
-    def words(self) -> str:
+    def command_text(self) -> str:
         """The rule as an admin types it: the subject, the values of its own fields, then all limits."""
         limit_fields = (*_Rule.model_fields, *_CallRule.model_fields)
         # in the order in which the class of the rule declares them, which is that of the command
@@ -187,7 +187,7 @@ class NotifyStep(Body):
     seconds: Seconds
 
     @property
-    def words(self) -> str:
+    def command_text(self) -> str:
         return f"{self.to} after {self.seconds}s"
 
 
@@ -289,7 +289,7 @@ class InstructionsRule(_Rule):
     text: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTIONS_CHARS)]
 
     @property
-    def words(self) -> str:
+    def command_text(self) -> str:
         return f"instructions in {self.place} {self.text}"
 
 

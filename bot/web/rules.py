@@ -35,22 +35,22 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
     """
     view = await site.channel.admin.current(actor)
     policy = view.policy
-    misfits = await site.channel.registry.find_misfits(policy.book)
-    roles = {role: policy.holders(role) for role in Role}
+    misfits = await site.channel.registry.find_misfits(policy.rulebook)
+    roles = {role: policy.list_holders(role) for role in Role}
     if view.person is not None:  # not an admin
         roles = {role: holders & view.person.accounts for role, holders in roles.items()}
     return Rules(
         everything=view.person is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
-        paused=policy.book.paused,
+        paused=policy.rulebook.paused,
         roles={role: sorted(holders) for role, holders in roles.items()},
         rules=[
             RuleView(
                 id=rule_row.rule.id,
                 words=words,
-                set_by=rule_row.by,
-                set_at=rule_row.at,
+                set_by=rule_row.set_by,
+                set_at=rule_row.set_at,
                 until=rule_row.rule.limits.until if rule_row.rule.limits else None,
                 trouble=misfits.get(rule_row.rule.id),
             )
@@ -63,7 +63,7 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
 @router.post("/rules", summary="Set a rule", status_code=201)
 async def set_rule(body: AnyRule, actor: Caller, site: SiteDep) -> RuleSet:
     """A rule of the same subject, place and tools is replaced. ``text`` says what follows from the rule."""
-    reply = await _run_command(site, actor, body.words)
+    reply = await _run_command(site, actor, body.command_text)
     return RuleSet(id=reply.rule, text=reply.text)
 
 
@@ -120,9 +120,9 @@ async def revoke(
     return await _run_ending(site, actor, f"revoke {label}")
 
 
-async def _run_ending(site: Site, actor: Actor, words: str) -> SaidBody:
+async def _run_ending(site: Site, actor: Actor, text: str) -> SaidBody:
     """Run a command that ends a rule or grant. Raises NotFound without such a rule or grant."""
-    reply = await _run_command(site, actor, words)
+    reply = await _run_command(site, actor, text)
     if reply.answer is not Answer.ACCEPTED:
         raise NotFound(reply.text)
     return SaidBody(text=reply.text)
@@ -147,11 +147,11 @@ async def command(body: Spoken, actor: Caller, site: SiteDep) -> SaidBody:
 
 
 async def _run_command(
-    site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
+    site: Site, actor: Actor, text: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
     """Run a slash command, ``/approvals`` by default. Raises HttpError if it is refused or invalid."""
     address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
-    reply = await site.submit(Command(actor, name, words, address))
+    reply = await site.submit(Command(actor, name, text, address))
     if reply.answer in _FAULT_STATUS:
         raise HttpError(_FAULT_STATUS[reply.answer], reply.text)
     return reply

@@ -14,7 +14,7 @@ from bot.approvals.run_progress import IN_TURNS
 from bot.domain import kinds
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.model import ToolCall, ToolSpec
 from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.policy import Policy
@@ -120,9 +120,9 @@ async def test_what_a_read_is_told_of_its_call_and_its_secrets_reach_no_log(nod:
 
     look = Request(ANA, "look", {}, ROOM, "Look.")
     assert await RequestGate(nod.gate).run_if_read(whose, {}, look) == CallResult("chat:ana in none", ok=True)
-    assert (await RequestGate(nod.gate).run_if_read(whose, {}, replace(look, into="c1"))) == CallResult(
-        "chat:ana in c1", ok=True
-    )
+    assert (
+        await RequestGate(nod.gate).run_if_read(whose, {}, replace(look, conversation_id="c1"))
+    ) == CallResult("chat:ana in c1", ok=True)
     assert await RequestGate(nod.gate).run_if_read(blurt, {"code": "hunter22"}, look) == CallResult(
         failed, ok=False
     )
@@ -206,7 +206,7 @@ async def test_a_proposal_freezes_what_people_decide_about(nod: Nod) -> None:
     assert p.description == "Paint lamp desk red"
     assert p.reason == "it is drab"
     assert p.requester == ANA
-    assert p.digest == digest("paint", paint.version, p.arguments)
+    assert p.digest == make_digest("paint", paint.version, p.arguments)
     assert p.expires_at == nod.clock() + timedelta(hours=24)
     assert p.idempotency_key == f"nod-{p.id}"
 
@@ -324,7 +324,7 @@ async def test_old_values_that_moved_bring_the_proposal_back_to_people_instead_o
     [p] = await nod.asked(red())
     nod.world.lamps["desk"] = "green"
     changed = await nod.approve(p)
-    assert (changed.state, changed.round, changed.changed) == (State.PROPOSED, 2, True)
+    assert (changed.state, changed.round, changed.values_changed) == (State.PROPOSED, 2, True)
     assert changed.preview == (PreviewField("desk", "green", "red"),)
     assert (changed.votes, changed.decided_by) == ((), None)
     assert nod.world.runs == []
@@ -422,7 +422,7 @@ async def test_of_two_approved_changes_of_one_thing_the_second_goes_back_to_peop
 
     red, blue = await nod.now(red), await nod.now(blue)
     assert [red.state, blue.state] == [State.SUCCEEDED, State.PROPOSED]
-    assert blue.changed
+    assert blue.values_changed
     assert blue.preview == (PreviewField("desk", "red", "blue"),)
     assert nod.world.lamps["desk"] == "red"
 
@@ -456,7 +456,12 @@ async def test_a_change_that_waits_for_another_of_the_same_thing_can_still_be_wi
     await nod.press(Verb.APPROVE_ALL, third)
     await hold.reached.wait()
     await nod.database.write(
-        lifecycle.end_proposal, await nod.now(second), Author.nod("stop"), nod.clock(), State.CANCELLED, "Ana"
+        lifecycle.end_proposal,
+        await nod.now(second),
+        Author.of_nod("stop"),
+        nod.clock(),
+        State.CANCELLED,
+        "Ana",
     )
     hold.go.set()
     await nod.idle()

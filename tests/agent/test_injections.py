@@ -22,7 +22,7 @@ from bot.domain.model import SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposal_states import State, Tone
 from bot.domain.proposals import Proposal
-from bot.domain.text import make_visible, storable
+from bot.domain.text import make_visible, replace_unstorable
 from bot.domain.verbs import Verb
 from bot.tools.decorator import tool
 from bot.tools.registry import AvailableTools
@@ -119,7 +119,9 @@ async def test_what_a_tool_answers_reaches_the_model_only_as_marked_data(nod: No
     for number, text in enumerate(INJECTIONS):
         await nod.asked(call("page", number=number), at=room(number))
         given = nod.model.transcripts[-1]
-        assert [e.text for e in given if isinstance(e, ToolResult) and e.outside] == [storable(text)]
+        assert [e.text for e in given if isinstance(e, ToolResult) and e.is_from_tool] == [
+            replace_unstorable(text)
+        ]
         assert not any(text in e.text for e in given if isinstance(e, SystemText | UserText)), text
 
 

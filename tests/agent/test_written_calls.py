@@ -66,7 +66,7 @@ DIALECTS = {
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_call_in_each_dialect_is_read(name: str) -> None:
     said, [call] = read_written_calls(DIALECTS[name], SPECS, ())
-    assert (said, call.name, json.loads(call.arguments), call.refused) == ("", "paint", RED, "")
+    assert (said, call.name, json.loads(call.arguments), call.refusal) == ("", "paint", RED, "")
 
 
 @pytest.mark.parametrize("name", [name for name in DIALECTS if name not in ("Llama 3, bare", "Functionary")])
@@ -75,12 +75,12 @@ def test_what_is_said_before_it_stays(name: str) -> None:
     assert (said, len(calls)) == ("I will.", 1)
 
 
-@pytest.mark.parametrize("source", [UserText, lambda text: ToolResult("c1", text, outside=True)])
+@pytest.mark.parametrize("source", [UserText, lambda text: ToolResult("c1", text, is_from_tool=True)])
 @pytest.mark.parametrize("name", DIALECTS)
 def test_what_a_person_or_a_tool_wrote_is_a_quotation(name: str, source: type[UserText]) -> None:
     heard = (source(f"Please answer: {DIALECTS[name].replace(' ', '  ')}"),)
     _, calls = read_written_calls(DIALECTS[name], SPECS, heard)
-    assert all("word for word" in call.refused for call in calls)
+    assert all("word for word" in call.refusal for call in calls)
 
 
 @pytest.mark.parametrize("name", DIALECTS)

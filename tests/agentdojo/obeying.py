@@ -17,7 +17,7 @@ from agentdojo.task_suite.task_suite import TaskSuite
 from bot.domain.call_text import format_call
 from bot.domain.cards import Card
 from bot.domain.chat import Address
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
@@ -178,7 +178,7 @@ class Desk:
 
     def _identity(self, wanted: FunctionCall) -> tuple[str, str]:
         [tool] = [each for each in self.place.made if each.name == wanted.function]
-        return tool.name, canonical(tool.validate(dict(wanted.args)))
+        return tool.name, to_canonical_json(tool.validate(dict(wanted.args)))
 
     async def _all(self, at: Address) -> list[Proposal]:
         here = dict.fromkeys(ref for ref, place in self.nod.chat.places.items() if place == at)
@@ -205,7 +205,7 @@ def _changes(wanted: FunctionCall) -> bool:
 
 def _identity(p: Proposal) -> tuple[str, str]:
     """By what a proposal is the one that a call led to."""
-    return p.tool_name, canonical(p.arguments)
+    return p.tool_name, to_canonical_json(p.arguments)
 
 
 def _texts(value: Any) -> list[str]:

@@ -72,7 +72,7 @@ async def test_a_feature_adds_lines_to_the_card_that_are_part_of_what_is_pressed
     plain = make_nod()
     [without] = await plain.asked(call("paint", lamp="desk", color="red"))
     assert feature.asked == [1]
-    assert [each.words for each in proposal.annotations] == [
+    assert [each.line for each in proposal.annotations] == [
         "As Ana at github (octocat)",
         "Record: painted red 0 times before",
     ]
@@ -85,7 +85,7 @@ async def test_a_feature_adds_lines_to_the_card_that_are_part_of_what_is_pressed
     assert reply.answer is Answer.ACCEPTED
     [first, *_] = nod.database.read_now(log.list_rows_of_proposal, proposal.id)
     assert first.about
-    assert first.about["annotations"] == [each.words for each in proposal.annotations]
+    assert first.about["annotations"] == [each.line for each in proposal.annotations]
     assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
@@ -108,7 +108,7 @@ async def test_a_late_line_redraws_the_card_and_changes_nothing_that_is_pressed(
         for row in nod.database.read_now(log.list_rows_of_proposal, proposal.id)
         if row.verb == "annotate"
     ]
-    assert said == [OPINION.words]
+    assert said == [OPINION.line]
     assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
@@ -127,7 +127,7 @@ async def test_a_late_line_comes_once_and_not_to_other_contents_or_a_decided_car
     await nod.idle()
     edited = await nod.now(proposal)
     assert feature.asked == [1, 2]
-    assert [each.words for each in edited.annotations] == [
+    assert [each.line for each in edited.annotations] == [
         "As Ana at github (octocat)",
         "Record: painted blue 0 times before",
     ]
@@ -200,7 +200,7 @@ def test_whatever_a_feature_says_it_is_bounded_and_text_in_every_channel(
     for each in kept:
         assert len(each.name) <= NAME_CHARS
         assert 0 < len(each.text) <= TEXT_CHARS
-        assert "\n" not in each.words
+        assert "\n" not in each.line
     state = State.PROPOSED if pending else State.DECLINED
     proposal = make_proposal(state=state, annotations=kept)
     card = render_card(proposal, {})
@@ -215,8 +215,8 @@ def test_whatever_a_feature_says_it_is_bounded_and_text_in_every_channel(
     embed = re.sub("```.*?```", "", discord.render(card).message["embeds"][0]["description"], flags=re.DOTALL)
     assert not re.search(r"(?<!\\)(\]\(|://)", embed)
     assert "<@U1>" not in embed
-    lines = [line for each in kept for line in format_call(card).split("\n") if line == each.words]
-    assert len(lines) >= len({each.words for each in kept})
+    lines = [line for each in kept for line in format_call(card).split("\n") if line == each.line]
+    assert len(lines) >= len({each.line for each in kept})
     assert card_text(card).count("\n") < 40
 
 

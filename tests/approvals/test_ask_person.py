@@ -77,7 +77,7 @@ async def test_only_who_asked_may_answer_or_those_who_are_named(nod: Nod) -> Non
     await nod.idle()
     (p,) = await nod.asked(ask(who=["Ben"]), private=False)
     assert (await nod.press(Verb.ANSWER, p, by=ANA, reason="red")).answer is Answer.REFUSED
-    assert nod.chat.card_of(p).asked == "Asked by Ana"
+    assert nod.chat.card_of(p).requester_line == "Asked by Ana"
     nod.model.will(says("Thanks, Ben."))
     assert (await nod.press(Verb.ANSWER, p, by=BEN, reason="red")).answer is Answer.ACCEPTED
     await nod.idle()

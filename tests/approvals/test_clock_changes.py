@@ -69,7 +69,7 @@ def nod(make_nod: MakeNod, clock: FakeClock, change: Change) -> Nod:
     """Ada is an admin of a team in that zone."""
     clock.now = change.at - 2 * HOUR
     book = Rulebook(zone=ZoneInfo(change.zone))
-    nod = make_nod(admins=[ADA], policy=Policy(book=book), schedules_each=50)
+    nod = make_nod(admins=[ADA], policy=Policy(rulebook=book), schedules_each=50)
     nod.toolset = FixedToolset("lamps", (*nod.toolset.fixed, dial))
     nod.rebuild()
     return nod

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from bot.approvals.requests import RequestGate
 from bot.domain.chat import Address, Answer, Request
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.similarity import GrantDuration, GrantScope
@@ -81,7 +81,7 @@ async def about(nod: Nod, p: Proposal) -> Mapping[str, Any]:
 async def test_what_is_shown_recorded_and_run_is_one_set_of_arguments(office: Nod) -> None:
     (p,) = await office.asked(call("print_out", page="one"))
     assert p.arguments == FULL
-    assert p.digest == digest("print_out", print_out.version, FULL)
+    assert p.digest == make_digest("print_out", print_out.version, FULL)
     assert (await about(office, p))["arguments"] == FULL
     card = office.chat.card_of(p)
     assert card.title == "Print out: page = one"
@@ -141,7 +141,7 @@ async def test_a_proposal_of_an_earlier_release_keeps_its_digest_and_runs_as_it_
     await before.press(Verb.EDIT, asked, arguments={"page": "three", "copies": 2})
     edited = await before.now(asked)
     assert edited.arguments == FULL | {"page": "three", "copies": 2}
-    assert [edit.words for edit in edited.edits] == ["Ana changed copies: 1 → 2"]
+    assert [edit.description for edit in edited.edits] == ["Ana changed copies: 1 → 2"]
 
 
 @pytest.mark.parametrize("rung", [GrantScope.EXACT, GrantScope.KEY])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.chat import Address, Answer, Reply
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import Actor
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
@@ -308,5 +308,7 @@ def test_an_exact_grant_covers_equal_arguments_only_whatever_they_are(
     shown: dict[str, object], called: dict[str, object]
 ) -> None:
     (scope, _), *_ = list_grant_scopes("t", "1", shown, Likeness())
-    assert scope.covers("t", "1", called, Likeness()) == (canonical(shown) == canonical(called))
-    assert scope.covers("t", "1", json.loads(canonical(shown)), Likeness())
+    assert scope.covers("t", "1", called, Likeness()) == (
+        to_canonical_json(shown) == to_canonical_json(called)
+    )
+    assert scope.covers("t", "1", json.loads(to_canonical_json(shown)), Likeness())

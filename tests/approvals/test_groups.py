@@ -100,7 +100,7 @@ async def test_what_waits_for_the_group_is_listed_for_those_in_it_alone(nod: Nod
 async def test_a_private_request_is_sent_to_those_in_the_group(nod: Nod) -> None:
     [p] = await nod.asked(RED, private=True)
     assert str(BEN) in {str(address) for address in nod.chat.places.values()}
-    assert nod.chat.card_of(p).circle.words == "the ops"
+    assert nod.chat.card_of(p).decider_names.text == "the ops"
 
 
 async def test_a_group_with_no_one_in_it_is_a_rule_that_no_one_can_satisfy(nod: Nod) -> None:

@@ -249,7 +249,7 @@ async def test_who_is_held_back_gets_no_private_card_and_no_mention_and_a_shared
     nod = await deliver_to_two(make_nod, watcher, private=False)
     assert list_places(nod) == [ROOM]
     [card] = nod.chat.cards.values()
-    assert [part for part in card.circle.parts if isinstance(part, Actor)] == [EVE]
+    assert [part for part in card.decider_names.parts if isinstance(part, Actor)] == [EVE]
     assert str(BEN) in card.deciders
 
 

@@ -32,7 +32,7 @@ async def move(nod: Nod) -> None:
 
 
 def list_rules(nod: Nod) -> set[str]:
-    book = nod.database.read_now(nod.gate.policies.load).book
+    book = nod.database.read_now(nod.gate.policies.load).rulebook
     return {each.command_text for each in book.rules}
 
 
@@ -82,7 +82,7 @@ async def test_a_grant_for_all_in_the_chat_counts_at_the_new_address_and_no_long
 async def test_what_is_remembered_for_the_chat_is_told_at_the_new_address(nod: Nod) -> None:
     for place in (OLD, ELSEWHERE):
         fact = Fact(0, f"of {place}", (About.PLACE, str(place)), ANA, nod.clock(), None)
-        nod.database.write_now(facts.add_fact, fact, Author.nod(Act.REMEMBER))
+        nod.database.write_now(facts.add_fact, fact, Author.of_nod(Act.REMEMBER))
     await move(nod)
     await move(nod)
     scopes = [(About.PLACE, str(place)) for place in (OLD, NEW)]

@@ -64,7 +64,7 @@ async def test_in_a_chat_with_others_the_owner_is_asked_in_private(nod: Connecte
         "Not now",
     ]
     assert card.acts_as == "As Ana at forge (octocat)"
-    assert card.why == "Others read this conversation, so they learn what it finds."
+    assert card.shown_reason == "Others read this conversation, so they learn what it finds."
     assert (await nod.press(Verb.APPROVE, p, by=ADA)).answer is Answer.REFUSED
     assert (await nod.approve(p)).state is State.SUCCEEDED
     assert numbers(nod) == ["7"]

@@ -19,7 +19,7 @@ WALL = Address("wall", "wall")
 @pytest.fixture
 def nod(make_nod: MakeNod, clock: FakeClock) -> Nod:
     """In Auckland, 13 hours ahead: it is Monday, 2 March, 22:00 there and 09:00 in UTC."""
-    nod = make_nod(admins=[ADA], policy=Policy(book=Rulebook(zone=ZoneInfo("Pacific/Auckland"))))
+    nod = make_nod(admins=[ADA], policy=Policy(rulebook=Rulebook(zone=ZoneInfo("Pacific/Auckland"))))
     nod.channels["wall"] = RecordingChannel("wall")
     return nod
 
@@ -32,8 +32,8 @@ async def test_a_card_tells_it_where_the_readers_app_does_not(nod: Nod) -> None:
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
     card = nod.chat.card_of(p)
     assert "expires 3 Mar, 22:00 NZDT" in card_text(card)
-    assert "|3 Mar, 22:00 NZDT>" in str(footer(label="Expires", at=card.expires))
-    assert TelegramTextBuilder().moment(card.expires).text == "3 Mar, 22:00 NZDT"
+    assert "|3 Mar, 22:00 NZDT>" in str(footer(label="Expires", at=card.local_expires_at))
+    assert TelegramTextBuilder().moment(card.local_expires_at).text == "3 Mar, 22:00 NZDT"
     await rule(nod, "pause")
     await nod.tick()
     assert "since 2 Mar, 22:00 NZDT" in card_text(nod.chat.card_of(p))

@@ -134,7 +134,7 @@ def priority(nod: Nod, number: int = 3) -> str:
 
 async def test_what_is_there_is_read_once_more_and_the_card_says_it(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high", labels=["a, b", "design"])
-    assert nod.chat.card_of(done).end == (
+    assert nod.chat.card_of(done).outcome_line == (
         "Approved by Ana. Checked: priority is high, labels is a, b, design"
     )
     assert "read again" not in for_model(done)
@@ -161,7 +161,7 @@ async def test_what_cannot_be_read_is_claimed_by_no_one_and_the_run_stands(nod: 
 
 async def test_a_preview_that_shows_old_values_is_enough_to_read_again(nod: Workshop) -> None:
     done = await nod.done("paint", lamp="desk", color="red")
-    assert [each.words for each in done.read_again] == ["desk is red"]
+    assert [each.description for each in done.read_again] == ["desk is red"]
     gone = await nod.asked(call("smash", lamp="desk"))
     await nod.approve(gone[0], by=BEN)
     assert (await nod.now(gone[0])).read_again == ()  # its preview raises: there is no such lamp
@@ -180,7 +180,7 @@ async def test_the_built_in_tools_are_read_again(
     nod: Workshop, name: str, arguments: dict[str, Any], words: str
 ) -> None:
     done = await nod.done(name, **arguments)
-    assert ", ".join(each.words for each in done.read_again) == words
+    assert ", ".join(each.description for each in done.read_again) == words
     assert not done.wrong_fields
 
 
@@ -189,18 +189,18 @@ async def test_the_built_in_tools_are_read_again(
 
 async def test_before_approval_the_card_says_whether_it_can_be_undone(nod: Workshop) -> None:
     [change] = await nod.asked(call("update_issue", number=3, priority="high"))
-    assert nod.chat.card_of(change).undo == "Can be undone for 30 min."
+    assert nod.chat.card_of(change).undo_sentence == "Can be undone for 30 min."
     [painted] = await nod.asked(call("paint", lamp="desk", color="red"))
-    assert nod.chat.card_of(painted).undo == "Nod can't undo this."
+    assert nod.chat.card_of(painted).undo_sentence == "Nod can't undo this."
     [final] = await nod.asked(call("dial", level="final"))
-    assert nod.chat.card_of(final).undo == "Nod can't undo this: final is final."
+    assert nod.chat.card_of(final).undo_sentence == "Nod can't undo this: final is final."
     (nod.folder / "a").write_text("a")
     [deletion] = await nod.asked(call("file_delete", path="a"))
     card = nod.chat.card_of(deletion)
-    sure = card.button(Verb.APPROVE).sure
+    sure = card.button(Verb.APPROVE).confirmation
     assert (card.warning, card.undo_note) == ("Can be undone for 30 min.", "")
     assert sure is not None
-    assert sure.more == "Can be undone for 30 min."
+    assert sure.warning == "Can be undone for 30 min."
 
 
 async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: Workshop) -> None:
@@ -209,10 +209,10 @@ async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: W
         "update_issue", number=3, priority="high", labels=["a, b"], assignee="Sam", body="new", title="T"
     )
     card = nod.chat.card_of(done)
-    sure = card.button(Verb.UNDO).sure
+    sure = card.button(Verb.UNDO).confirmation
     assert card.verbs == (Verb.UNDO,)
     assert sure is not None
-    assert "Priority: high → low" in sure.more
+    assert "Priority: high → low" in sure.warning
     assert await nod.undo(done) == (
         Answer.ACCEPTED,
         "Undoing it: Change title, body, assignee, priority and labels of issue #3 “T”.",
@@ -220,7 +220,11 @@ async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: W
     after = nod.database.read_now(issues.find, 3)
     assert replace(after, updated_at=before.updated_at) == before
     done, inverse = await nod.now(done), await nod.newest()
-    assert (inverse.undoes, done.undone_by, done.undone) == (done.id, inverse.id, "Ana")
+    assert (inverse.undoes_proposal_id, done.undo_proposal_id, done.undone_by_name) == (
+        done.id,
+        inverse.id,
+        "Ana",
+    )
     assert (inverse.state, inverse.decided_by, inverse.conversation_id) == (
         State.SUCCEEDED,
         "Ana",
@@ -315,7 +319,7 @@ async def test_an_old_file_of_more_than_a_megabyte_cannot_be_put_back_and_the_ca
     (nod.folder / "long").write_bytes(b"\0" * 1_000_001)
     [p] = await nod.asked(call("file_write", path="long", content="short"))
     said = "Nod can't undo this: long has more than 1 MB, so its old content is not kept."
-    assert nod.chat.card_of(p).undo == said
+    assert nod.chat.card_of(p).undo_sentence == said
     done = await nod.approve(p)
     assert done.state is State.SUCCEEDED
     assert nod.chat.card_of(done).verbs == ()
@@ -353,9 +357,9 @@ async def test_all_of_a_batch_is_undone_by_one_press_as_a_batch_of_its_own(nod: 
     await nod.idle()
     assert (reply.answer, reply.text) == (Answer.ACCEPTED, "3 being undone.")
     assert [priority(nod, n) for n in (1, 2, 3)] == before
-    inverses = [p for p in await nod.proposals() if p.undoes]
+    inverses = [p for p in await nod.proposals() if p.undoes_proposal_id]
     assert {p.batch for p in inverses} == {inverses[0].id}
-    assert {p.undoes for p in inverses} == {p.id for p in found}
+    assert {p.undoes_proposal_id for p in inverses} == {p.id for p in found}
     assert len([card for card in nod.chat.cards.values() if card.batch]) == 2
     assert (await nod.press(Verb.UNDO_ALL, found[0])).answer is Answer.ALREADY
 
@@ -378,7 +382,7 @@ async def test_what_was_not_undone_after_all_can_be_undone_again(nod: Workshop, 
     await nod.idle()
     assert (await nod.now(first)).state in (State.DECLINED, State.CANCELLED, State.EXPIRED, State.FAILED)
     again = await nod.now(done)
-    assert (again.undone_by, nod.chat.card_of(again).verbs) == (None, (Verb.UNDO,))
+    assert (again.undo_proposal_id, nod.chat.card_of(again).verbs) == (None, (Verb.UNDO,))
     assert again.undo_until == nod.clock() + 30 * MINUTES
     history = await nod.database.read(log.list_rows_of_proposal, done.id)
     assert history[-1].verb == "not undone"
@@ -397,9 +401,9 @@ async def test_of_two_cards_that_undo_one_change_only_the_newest_does(nod: Works
     assert (await nod.now(first)).state is State.EXPIRED
     await nod.press(Verb.DECLINE, second)
     asked = await nod.press(Verb.APPROVE, first)
-    assert (asked.answer, (await nod.now(done)).undone_by) == (Answer.STALE, first.id)
+    assert (asked.answer, (await nod.now(done)).undo_proposal_id) == (Answer.STALE, first.id)
     await nod.approve(await nod.now(first))
-    assert (priority(nod), (await nod.now(done)).undone) == ("low", "Ana")
+    assert (priority(nod), (await nod.now(done)).undone_by_name) == ("low", "Ana")
 
 
 async def test_where_no_one_knows_whether_it_was_undone_only_its_own_card_tries_again(
@@ -410,7 +414,7 @@ async def test_where_no_one_knows_whether_it_was_undone_only_its_own_card_tries_
     await nod.undo(done)
     inverse, done = await nod.newest(), await nod.now(done)
     assert inverse.cause is Cause.OUTCOME_UNKNOWN
-    assert done.undone_by == inverse.id
+    assert done.undo_proposal_id == inverse.id
     assert nod.chat.card_of(done).verbs == ()
     assert nod.chat.card_of(inverse).verbs == (Verb.RETRY,)
 
@@ -420,8 +424,11 @@ async def test_two_who_press_undo_undo_it_once(nod: Workshop) -> None:
     replies = await asyncio.gather(*(nod.press(Verb.UNDO, done, by=who) for who in (ANA, BEN, ADA) * 5))
     await nod.idle()
     assert sorted(reply.answer for reply in replies).count(Answer.ACCEPTED) == 1
-    assert len([p for p in await nod.proposals() if p.undoes]) == 1
-    assert await nod.undo(done) == (Answer.ALREADY, f"Already undone by {(await nod.now(done)).undone}.")
+    assert len([p for p in await nod.proposals() if p.undoes_proposal_id]) == 1
+    assert await nod.undo(done) == (
+        Answer.ALREADY,
+        f"Already undone by {(await nod.now(done)).undone_by_name}.",
+    )
 
 
 async def test_after_another_change_undo_asks_with_the_difference(nod: Workshop) -> None:
@@ -438,7 +445,7 @@ async def test_after_another_change_undo_asks_with_the_difference(nod: Workshop)
     assert "Undo was pressed. It has a card of its own." in nod.chat.card_of(done).notes
     await nod.approve(inverse)
     assert priority(nod) == "low"
-    assert (await nod.now(done)).undone == "Ana"
+    assert (await nod.now(done)).undone_by_name == "Ana"
 
 
 async def test_to_undo_what_was_created_is_a_deletion_that_asks_for_four_eyes(nod: Workshop) -> None:
@@ -452,7 +459,7 @@ async def test_to_undo_what_was_created_is_a_deletion_that_asks_for_four_eyes(no
     await nod.press(Verb.APPROVE, inverse)
     assert (await nod.now(inverse)).state is State.PROPOSED  # Ana asked for it
     await nod.approve(inverse, by=BEN)
-    assert (await nod.now(done)).undone == "Ben"
+    assert (await nod.now(done)).undone_by_name == "Ben"
     with pytest.raises(ToolError):
         nod.database.read_now(issues.find, 7)
 
@@ -531,13 +538,13 @@ async def test_a_rule_says_for_how_long_by_tool_and_place(nod: Workshop) -> None
     for words, said in (("2h", "2 h"), ("45s", "less than a minute")):
         assert "Set: rule" in (await nod.command(f"/approvals undo {words} for update_*", by=ADA)).text
         [p] = await nod.asked(call("update_issue", number=3, priority="high"))
-        assert nod.chat.card_of(p).undo == f"Can be undone for {said}."
+        assert nod.chat.card_of(p).undo_sentence == f"Can be undone for {said}."
         await nod.press(Verb.DECLINE, p)
         await nod.say("again", event=words)
     off = (await nod.command("/approvals undo off in chat:room", by=ADA)).text
     assert off == "Set: rule 3: undo off in chat:room."
     [p] = await nod.asked(call("update_issue", number=4, priority="high"))
-    assert nod.chat.card_of(p).undo == "Nod can't undo this."
+    assert nod.chat.card_of(p).undo_sentence == "Nod can't undo this."
     done = await nod.approve(p)
     assert (await nod.undo(done))[0] is Answer.INVALID
     assert (await nod.command("/approvals undo off", by=ANA)).answer is not Answer.ACCEPTED
@@ -585,7 +592,7 @@ async def test_what_a_rule_forbids_is_not_undone_either(nod: Workshop) -> None:
     assert answer is Answer.INVALID
     assert "rule 1: policy forbid for update_*" in words
     assert priority(nod) == "high"
-    assert (await nod.now(done)).undone_by is None
+    assert (await nod.now(done)).undo_proposal_id is None
 
 
 async def test_of_a_change_that_needs_two_people_one_is_enough_to_undo_it(nod: Workshop) -> None:
@@ -646,7 +653,7 @@ async def test_a_crash_at_any_write_of_an_undo_undoes_once_or_not_at_all(
 
     await nod.dies_in(story(), fuse, after_commit=after_commit)
     await nod.tick()
-    undone = [p for p in await nod.proposals() if p.undoes]
+    undone = [p for p in await nod.proposals() if p.undoes_proposal_id]
     assert len(undone) <= 1
     content = (nod.folder / "a").read_text()
     assert content == ("old" if undone and undone[0].state is State.SUCCEEDED else content)

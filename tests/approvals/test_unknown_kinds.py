@@ -78,7 +78,7 @@ async def test_one_that_an_earlier_build_approved_fails_and_says_that_the_tool_c
     make_nod: MakeNod,
 ) -> None:
     nod, proposal = await propose_wager(make_nod)
-    by = Author.nod(Verb.APPROVE)
+    by = Author.of_nod(Verb.APPROVE)
     moved = nod.database.write_now(transitions.change_proposal, proposal, by, nod.clock(), State.APPROVED)
     assert moved
     await nod.recovery.recover(nod.clock())

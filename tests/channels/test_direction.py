@@ -65,7 +65,7 @@ def test_a_value_from_right_to_left_has_its_own_direction_wherever_it_stands(sho
     assert f"{apart(f'{value}!')} → {apart(value)}" in text.replace("~", "")
     assert f"- {apart(value)}" in text
     assert text.count(value) == text.count(apart(value)) + text.count(f"{value}!{POP_ISOLATE}")
-    assert apart(value) in shown(done(make(value), told=f"Moved “{value}”", result=value))
+    assert apart(value) in shown(done(make(value), result_sentence=f"Moved “{value}”", result=value))
 
 
 @CHANNELS

@@ -190,7 +190,7 @@ def test_a_deletion_asks_with_its_own_verb() -> None:
         Verb.APPROVE, kind=kinds.CALL, level=Level.DESTRUCTIVE, title="Delete issue #5 “Printer”"
     )
     assert found.label == "Approve deletion"
-    assert found.sure == Confirmation("Delete issue #5 “Printer”?", "Delete", "Keep")
+    assert found.confirmation == Confirmation("Delete issue #5 “Printer”?", "Delete", "Keep")
 
 
 async def test_a_value_of_several_lines_forges_no_field_where_all_is_viewed(make_nod: MakeNod) -> None:

@@ -117,7 +117,7 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
     proposal = make_proposal(
         tool_name="keep", arguments=arguments, preview=preview, description="Keep a note"
     )
-    card = render_card(proposal, keep.form)
+    card = render_card(proposal, keep.form_schema)
     everything = format_call(card)
     missing = [mark for mark in marks.made if mark not in everything.casefold()]
     assert not missing, everything

@@ -544,6 +544,6 @@ def test_a_reply_names_the_commands_of_the_shell(shell: Shell, parked: list[str]
     operator = Actor("cli", "operator")
     fact = Fact(0, "Ana likes tea.", (About.PERSON, str(operator)), operator, now(), None)
     database = Database(f"sqlite:///{shell.folder / 'nod.db'}")
-    database.write_now(add_fact, fact, Author.press(Act.REMEMBER, operator, Person(operator.key)))
+    database.write_now(add_fact, fact, Author.of_person(Act.REMEMBER, operator, Person(operator.key)))
     database.close()
     assert "\nnod memory forget NUMBER forgets one." in shell.nod("memory").stdout

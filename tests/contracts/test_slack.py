@@ -57,7 +57,7 @@ class SlackDriver:
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._open(card, _label(card.handle, verb), ANA)
-        asked = BUTTONS[verb].asks
+        asked = BUTTONS[verb].text_question
         assert asked is not None
         await self.slack.submit(ANA, {asked.question: words})
 

@@ -139,7 +139,7 @@ class TelegramDriver:
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._press(ANA, card, verb)
-        asked = BUTTONS[verb].asks
+        asked = BUTTONS[verb].text_question
         assert asked is not None
         question = f"{asked.question[0].lower()}{asked.question[1:]}"
 

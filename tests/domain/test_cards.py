@@ -132,13 +132,15 @@ def test_a_failure_offers_a_retry_unless_the_tool_changed() -> None:
 
 def test_retry_asks_first_where_it_may_have_happened_or_can_not_be_undone() -> None:
     failed = make_proposal(state=State.FAILED, cause=Cause.ERROR)
-    assert render_card(failed, {}).button(Verb.RETRY).sure is None
-    unknown = render_card(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).button(Verb.RETRY).sure
+    assert render_card(failed, {}).button(Verb.RETRY).confirmation is None
+    unknown = render_card(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).button(Verb.RETRY).confirmation
     assert unknown is not None
-    assert unknown.more == "It runs again exactly as shown. Check first whether it already happened."
-    harmful = render_card(replace(failed, risk=Risk(Level.DESTRUCTIVE, "")), {}).button(Verb.RETRY).sure
+    assert unknown.warning == "It runs again exactly as shown. Check first whether it already happened."
+    harmful = (
+        render_card(replace(failed, risk=Risk(Level.DESTRUCTIVE, "")), {}).button(Verb.RETRY).confirmation
+    )
     assert harmful is not None
-    assert harmful.more == "This can't be undone."
+    assert harmful.warning == "This can't be undone."
 
 
 def test_a_failure_that_the_tool_calls_permanent_offers_no_retry() -> None:
@@ -146,7 +148,9 @@ def test_a_failure_that_the_tool_calls_permanent_offers_no_retry() -> None:
 
 
 def test_a_result_is_shown_as_the_sentence_that_the_tool_gave_for_people() -> None:
-    done = make_proposal(state=State.SUCCEEDED, result='{"lamp": "desk"}', told="Painted lamp desk red")
+    done = make_proposal(
+        state=State.SUCCEEDED, result='{"lamp": "desk"}', result_sentence="Painted lamp desk red"
+    )
     card = render_card(done, {})
     assert (card.headline, card.outcome, card.result) == ("Painted lamp desk red", "Approved by Ben.", "")
     assert "Result\nLamp: desk" in format_call(card)
@@ -187,14 +191,14 @@ def test_the_card_of_a_group_offers_all_while_more_than_one_waits() -> None:
     card = render_card(last, {}, [*waiting, last])
     assert card.verbs == (Verb.RETRY, Verb.APPROVE_ALL, Verb.DECLINE_ALL)
     assert card.group is not None
-    assert (card.group.size, card.group.open, card.group.round) == (3, 2, 4)
+    assert (card.group.size, card.group.open_count, card.group.round) == (3, 2, 4)
     one_left = [waiting[0], replace(waiting[1], state=State.DECLINED), last]
     assert render_card(last, {}, one_left).verbs == (Verb.RETRY,)
 
 
 def test_votes_edits_and_moved_previews_are_told() -> None:
     vote = Vote("chat:ben", Actor("chat", "ben", "Ben"), "approve", "looks good", AT)
-    card = render_card(make_proposal(votes=(vote,), quorum=2, edited_by="Ben", changed=True), {})
+    card = render_card(make_proposal(votes=(vote,), quorum=2, edited_by="Ben", values_changed=True), {})
     assert card.votes == ("Ben: approve (looks good)",)
     assert card.notes == (
         "1 of 2 approvals so far.",
@@ -257,8 +261,8 @@ def test_an_ordinary_change_has_no_warning_and_what_cannot_be_undone_has_one() -
 
 def test_votes_are_listed_only_where_more_than_one_counts() -> None:
     vote = Vote("chat:ben", Actor("chat", "ben", "Ben"), "approve", None, AT)
-    assert render_card(make_proposal(votes=(vote,), state=State.SUCCEEDED), {}).tally == ()
-    assert render_card(make_proposal(votes=(vote,), quorum=2), {}).tally == ("Ben: approve",)
+    assert render_card(make_proposal(votes=(vote,), state=State.SUCCEEDED), {}).shown_votes == ()
+    assert render_card(make_proposal(votes=(vote,), quorum=2), {}).shown_votes == ("Ben: approve",)
 
 
 def test_the_whole_text_shows_each_value_once_and_every_argument_to_the_letter() -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from bot.domain.connections import Connection, Identity, encodings_of
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 
 OCTOCAT = Connection(
     "c1", "github", Identity.PERSON, "slack:T1/U7", "Ana", "octocat", "https://github.example", "583231",
@@ -19,24 +19,24 @@ TOKEN = 'gho_marked+random/"token"=é'
 
 
 def test_it_says_whose_account_it_is_and_what_the_server_calls_it():
-    assert OCTOCAT.words == "As Ana at github (octocat)"
+    assert OCTOCAT.acts_as == "As Ana at github (octocat)"
     unnamed = replace(OCTOCAT, name="")
     told = "As Ana at github (an account whose name github does not tell, connected 3 November)"
-    assert unnamed.words == told
+    assert unnamed.acts_as == told
 
 
 def test_a_digest_without_a_connection_is_the_one_of_before():
     asked = ("close_issue", "v1", {"number": 3})
-    assert digest(*asked) == "339bbdbc19ab3ecbe47b6a0130dffffc6c883af3c5554f72e8fd25f1d879e8e4"
-    assert digest(*asked, OCTOCAT) != digest(*asked)
+    assert make_digest(*asked) == "339bbdbc19ab3ecbe47b6a0130dffffc6c883af3c5554f72e8fd25f1d879e8e4"
+    assert make_digest(*asked, OCTOCAT) != make_digest(*asked)
 
 
 def test_the_digest_holds_the_account_and_not_its_name_nor_the_connection():
     asked = ("close_issue", "v1", {"number": 3})
     renamed = replace(OCTOCAT, id="c2", name="hubot", owner_name="Anna")
-    assert digest(*asked, renamed) == digest(*asked, OCTOCAT)
+    assert make_digest(*asked, renamed) == make_digest(*asked, OCTOCAT)
     for other in ({"subject": "9"}, {"issuer": "https://elsewhere.example"}, {"server": "tracker"}):
-        assert digest(*asked, replace(OCTOCAT, **other)) != digest(*asked, OCTOCAT)
+        assert make_digest(*asked, replace(OCTOCAT, **other)) != make_digest(*asked, OCTOCAT)
 
 
 def test_an_account_without_a_subject_counts_as_the_connection_that_it_is():
@@ -47,7 +47,7 @@ def test_an_account_without_a_subject_counts_as_the_connection_that_it_is():
 
 @pytest.mark.parametrize("name", ["a" * 10_000, "oc\u202eto\u200bcat", "octo\ncat\r\x00", "\ud800cat"])
 def test_a_hostile_name_stays_on_one_short_line_with_its_marks_spelled_out(name):
-    said = replace(OCTOCAT, name=name, owner_name=name).words
+    said = replace(OCTOCAT, name=name, owner_name=name).acts_as
     assert len(said) < 180
     assert said.isprintable()
     assert "\u202e" not in said

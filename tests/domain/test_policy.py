@@ -71,7 +71,7 @@ def test_a_write_that_no_one_vouches_for_asks_wherever_destructive_calls_ask(
 
 
 def test_a_verdict_names_its_rule() -> None:
-    assert Policy().judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)).rule == "policy writes"
+    assert Policy().judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)).rule_text == "policy writes"
 
 
 def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_too() -> None:
@@ -140,7 +140,7 @@ def test_a_rule_makes_calls_stricter_at_its_place_and_for_its_tools_alone(
     subject: Subject, value: RuleValue, reason: str
 ) -> None:
     before = Policy()
-    after = before.with_book(book((subject, "chat:room", "paint", value)))
+    after = before.with_rulebook(book((subject, "chat:room", "paint", value)))
     write = RISKS[Level.WRITE]
     assert after.is_stricter_than(before, asked("paint", write, Place("chat:room/7", private=False))), reason
     assert not after.is_stricter_than(before, asked("paint", write, Place("chat:hall", private=False)))
@@ -156,18 +156,18 @@ def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere(
     assert Policy().find_admin_workspace(ada) is None
     for role, bound in ((Role.ADMIN, None), (Role.APPROVER, "slack:T1")):
         everywhere = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", role, everywhere=True)))
-        assert one.with_book(everywhere).find_admin_workspace(ada) == bound
+        assert one.with_rulebook(everywhere).find_admin_workspace(ada) == bound
     here = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", Role.ADMIN)))
-    assert one.with_book(here).find_admin_workspace(ada) == "slack:T1"
+    assert one.with_rulebook(here).find_admin_workspace(ada) == "slack:T1"
 
 
 @pytest.mark.parametrize(
     ("place", "rule"), [("chat:hall", "plans human"), ("chat:room", "rule 1: plans both")]
 )
 def test_a_plan_asks_by_the_rule_for_plans_of_its_place(place: str, rule: str) -> None:
-    policy = Policy(Mode.NEVER, book=book((Subject.PLANS, "chat:room", "*", Approver.BOTH)))
+    policy = Policy(Mode.NEVER, rulebook=book((Subject.PLANS, "chat:room", "*", Approver.BOTH)))
     verdict = policy.judge(asked("plan", RISKS[Level.READ], Place(place, private=True), ANA, kinds.PLAN))
-    assert (verdict.judgement, verdict.rule.split(" in ")[0]) == (Judgement.ASK, rule)
+    assert (verdict.judgement, verdict.rule_text.split(" in ")[0]) == (Judgement.ASK, rule)
     assert verdict.deciders.lead == (None if place == "chat:hall" else "both")
 
 
@@ -207,7 +207,7 @@ def test_a_role_counts_where_a_proposal_of_an_old_release_was_asked_for() -> Non
 
 def test_an_escalation_is_due_after_its_time() -> None:
     escalation = Escalation(timedelta(hours=4), "chat:leads")
-    policy = Policy(book=book((Subject.ESCALATE, "*", "*", escalation)))
+    policy = Policy(rulebook=book((Subject.ESCALATE, "*", "*", escalation)))
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     made = make_terms(policy.judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)), now)
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
@@ -232,9 +232,9 @@ def test_the_terms_say_for_how_many_seconds_it_can_be_undone() -> None:
 def test_a_role_that_a_rule_gives_counts_in_its_own_workspace_unless_it_says_everywhere() -> None:
     for everywhere, held in ((False, frozenset()), (True, {"slack:T1/ben"})):
         given = GivenRole("slack:T1/ben", Role.APPROVER, everywhere=everywhere)
-        policy = Policy(book=book((Subject.ROLE, "*", "*", given)))
-        assert policy.holders(Role.APPROVER, "slack:T2/C1") == held
-        assert policy.holders(Role.APPROVER, "slack:T1/C1") == {"slack:T1/ben"}
+        policy = Policy(rulebook=book((Subject.ROLE, "*", "*", given)))
+        assert policy.list_holders(Role.APPROVER, "slack:T2/C1") == held
+        assert policy.list_holders(Role.APPROVER, "slack:T1/C1") == {"slack:T1/ben"}
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_role_that_a_rule_gives_counts_in_its_own_workspace_unless_it_says_eve
 )
 def test_a_decline_ends_it_as_soon_as_the_quorum_can_no_longer_gather(quorum: Quorum, declines: int) -> None:
     policy = Policy(
-        approvers=frozenset({"chat:ben", "chat:eve"}), book=book((Subject.QUORUM, "*", "*", quorum))
+        approvers=frozenset({"chat:ben", "chat:eve"}), rulebook=book((Subject.QUORUM, "*", "*", quorum))
     )
     verdict = policy.judge(asked("paint", RISKS[Level.WRITE], ROOM, ANA))
     assert (verdict.quorum, verdict.declines) == (quorum.needed, declines)
@@ -250,7 +250,7 @@ def test_a_decline_ends_it_as_soon_as_the_quorum_can_no_longer_gather(quorum: Qu
 
 def test_a_question_needs_one_answer_whatever_the_rules_want_of_changes() -> None:
     policy = Policy(
-        book=book((Subject.QUORUM, "*", "*", Quorum(2)), (Subject.DECIDERS, "*", "*", ("admin",)))
+        rulebook=book((Subject.QUORUM, "*", "*", Quorum(2)), (Subject.DECIDERS, "*", "*", ("admin",)))
     )
     verdict = policy.judge(asked("ask", RISKS[Level.READ], ROOM, ANA, kinds.QUESTION))
     assert (verdict.judgement, verdict.quorum) == (Judgement.ASK, 1)
@@ -260,7 +260,7 @@ def test_a_question_needs_one_answer_whatever_the_rules_want_of_changes() -> Non
 def test_rules_about_time_count_for_their_tools_alone() -> None:
     hour, escalation = timedelta(hours=1), Escalation(timedelta(hours=4), "chat:leads")
     policy = Policy(
-        book=book(
+        rulebook=book(
             (Subject.TTL, "*", "paint", hour),
             (Subject.REMIND, "*", "paint", hour),
             (Subject.ESCALATE, "*", "paint", escalation),
@@ -268,7 +268,7 @@ def test_rules_about_time_count_for_their_tools_alone() -> None:
     )
     paint, smash = (policy.judge(asked(tool, RISKS[Level.WRITE], CHAT, ANA)) for tool in ("paint", "smash"))
     assert (paint.ttl, paint.remind_every) == (hour, hour)
-    assert (paint.escalate_after, paint.escalate_to) == (escalation.after, escalation.to)
+    assert (paint.escalate_after, paint.escalate_to) == (escalation.delay, escalation.target)
     assert (smash.ttl, smash.remind_every) == (policy.ttl, None)
     assert (smash.escalate_after, smash.escalate_to) == (None, None)
 
@@ -276,7 +276,7 @@ def test_rules_about_time_count_for_their_tools_alone() -> None:
 def test_what_asks_though_no_rule_says_so_says_why() -> None:
     policy = Policy(Mode.NEVER, approvers=frozenset({"chat:ben"}))
     verdict = policy.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, kinds.REQUEST))
-    assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")
-    spared = Policy(approvers=policy.approvers, book=book((Subject.RISK, "*", "deploy", Level.READ)))
+    assert (verdict.judgement, verdict.rule_text) == (Judgement.ASK, "a request always asks")
+    spared = Policy(approvers=policy.approvers, rulebook=book((Subject.RISK, "*", "deploy", Level.READ)))
     verdict = spared.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, kinds.REQUEST))
-    assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")
+    assert (verdict.judgement, verdict.rule_text) == (Judgement.ASK, "a request always asks")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bot.domain.prices
-from bot.domain.prices import Price, Prices, money, read_prices
+from bot.domain.prices import Price, Prices, format_money, read_prices
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_the_file_that_nod_brings_is_right():
 
 
 def test_money_is_written_as_people_read_it():
-    assert [money(amount, "EUR") for amount in (20, 20.126, 1234.5, 0.03124, 0.7, 0)] == [
+    assert [format_money(amount, "EUR") for amount in (20, 20.126, 1234.5, 0.03124, 0.7, 0)] == [
         "20 EUR", "20.13 EUR", "1,234.50 EUR", "0.0312 EUR", "0.70 EUR", "0 EUR",
     ]  # fmt: skip

@@ -139,7 +139,7 @@ def test_a_table_is_one_decision_and_what_was_opened_is_counted_before_approvals
     signs = count_signs(decisions, UTC)["ben"]
     assert (signs.decided, signs.approved, signs.timed, signs.faster) == (4, 3, 4, 0)
     assert (signs.viewed, signs.with_trial, signs.diffs_open) == (1, 2, 1)
-    assert signs.words == (
+    assert signs.description == (
         "decided 4; 0 of 4 faster than can be read; longest run without a no 3; "
         "4 a day, at most 4 in an hour; 0 outside working hours; "
         "View all opened before 1 of 3 approvals; the trial's diff before 1 of 2"

@@ -10,7 +10,14 @@ from sqlmodel import Session, select
 from bot.domain.call_text import format_call
 from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
-from bot.domain.redaction import HIDDEN, differences, find_referred, redact, redact_arguments, redact_text
+from bot.domain.redaction import (
+    HIDDEN,
+    find_referred,
+    list_differences,
+    redact,
+    redact_arguments,
+    redact_text,
+)
 from bot.domain.verbs import Verb
 from bot.store.tables.audit import AuditRow
 from tests.kit import ADA, MakeNod, Nod, call
@@ -149,7 +156,7 @@ def test_a_secret_is_hidden_in_full_where_a_text_repeats_it_escaped() -> None:
 def test_a_new_secret_that_begins_with_the_old_one_is_hidden_in_full() -> None:
     before = {"password": "hunter2", "body": "It is hunter2."}
     after = {"password": "hunter2-new", "body": "It is hunter2-new."}
-    body = {each.field: each for each in differences(before, after)}["body"]
+    body = {each.field: each for each in list_differences(before, after)}["body"]
     assert (body.old_value, body.new_value) == (f"It is {HIDDEN}.", f"It is {HIDDEN}.")
 
 

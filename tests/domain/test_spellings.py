@@ -41,7 +41,7 @@ def judge(
     risk = Risk(Level.READ if mode is Mode.FORBID else Level.WRITE, "")
     place, person = Place("chat:room", private=False), Person("chat:ana")
     call = CallFacts("any_tool", risk, place, person, NOW, arguments=arguments, schema=schema)
-    policy = Policy(mode=Mode.WRITES, admins=frozenset({"chat:ben"}), book=book)
+    policy = Policy(mode=Mode.WRITES, admins=frozenset({"chat:ben"}), rulebook=book)
     return policy.judge(replace(call, **more)).judgement
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.domain.text import name_some, sentence
+from bot.domain.text import make_sentence, name_some
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from bot.domain.text import name_some, sentence
     ],
 )
 def test_words_become_a_sentence_and_an_account_stays_as_it_is(words: str, said: str):
-    assert sentence(words) == said
+    assert make_sentence(words) == said
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,10 @@ async def test_steps_go_by_the_risk_that_the_other_rules_give_a_call(nod: Nod) -
     (painted,) = await nod.asked(RED)
     assert (painted.steps, painted.remind_every) == ((), MINUTE)
     (smashed,) = await nod.asked(call("smash", lamp="desk"))
-    assert ([step.to for step in smashed.steps], smashed.remind_every) == (["horn"], None)
+    assert ([step.target for step in smashed.steps], smashed.remind_every) == (["horn"], None)
     await rule(nod, "risk destructive for paint")
     (painted,) = await nod.asked(call("paint", lamp="door", color="red"))
-    assert ([step.to for step in painted.steps], painted.remind_every) == (["horn"], None)
+    assert ([step.target for step in painted.steps], painted.remind_every) == (["horn"], None)
 
 
 async def test_the_short_forms_hold_along_with_steps(nod: Nod) -> None:
@@ -211,7 +211,7 @@ async def test_a_pause_stops_the_steps_and_their_times(nod: Nod) -> None:
     await rule(nod, "resume")
     now = await nod.now(painted)
     begin = painted.created_at + timedelta(hours=1)
-    assert [step.at for step in now.steps] == [begin + 10 * MINUTE, begin + 20 * MINUTE]
+    assert [step.due_at for step in now.steps] == [begin + 10 * MINUTE, begin + 20 * MINUTE]
     assert now.notify_at == begin + 10 * MINUTE
     await nod.tick(9 * MINUTE)
     assert len(horns(nod)) == 1
@@ -278,7 +278,7 @@ async def test_the_rule_with_the_soonest_first_step_counts(nod: Nod) -> None:
     said = await rule(nod, "notify reminder after 9m for paint")
     assert "Where both apply, this counts: rule 1: notify horn after 5m." in said
     (painted,) = await nod.asked(RED)
-    assert [step.to for step in painted.steps] == ["horn"]
+    assert [step.target for step in painted.steps] == ["horn"]
 
 
 def test_a_rule_is_kept_and_read_as_it_was_set() -> None:

@@ -510,7 +510,7 @@ async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nod
     platforms = ("telegram", "slack", "discord")
     here, there = ({each: PlatformWaits(each) for each in platforms} for _ in range(2))
     for waits in (here, there):
-        others = (await nods.start()).cluster.others
+        others = (await nods.start()).cluster.peers
         assert others is not None
         for each in waits.values():
             each.share(others)

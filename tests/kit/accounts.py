@@ -26,8 +26,8 @@ class HeldAccess:
 
     accounts: "Accounts"
     connection: Connection
-    why: str = "it was disconnected"
-    again: str = "Connect it again"
+    failure_reason: str = "it was disconnected"
+    sign_in_hint: str = "Connect it again"
     challenges: list[str] = field(default_factory=list)
     scopes: list[str] = field(default_factory=list)
 
@@ -35,7 +35,7 @@ class HeldAccess:
     def secrets(self) -> frozenset[str]:
         return frozenset(self.accounts.given.get(self.connection.id, ()))
 
-    async def token(self, refused: str | None = None) -> str | None:
+    async def get_token(self, refused: str | None = None) -> str | None:
         token = self.accounts.tokens.get(self.connection.id)
         if token is None or token == refused:
             return None

@@ -24,7 +24,7 @@ from bot.approvals.lookup.context import read_context
 from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.outcomes import for_model
 from bot.domain.people import NOD
 from bot.domain.policy import Policy
@@ -201,7 +201,9 @@ class CoreMachine(RuleBasedStateMachine):
             if verb in (Verb.APPROVE, Verb.RETRY):
                 self.approvals[p.id] += 1
             if verb in (Verb.UNDO, Verb.UNDO_ALL):
-                self.approvals.update(q.id for q in reply.proposals if q.undoes and q.state is State.APPROVED)
+                self.approvals.update(
+                    q.id for q in reply.proposals if q.undoes_proposal_id and q.state is State.APPROVED
+                )
             if verb is Verb.APPROVE_ALL:
                 self.approvals.update(q.id for q in reply.proposals if q.state is State.APPROVED)
 
@@ -272,13 +274,13 @@ class CoreMachine(RuleBasedStateMachine):
 
     async def _check(self) -> None:
         await self.nod.check()
-        could = [p for p in await self.nod.proposals() if p.undoes and _can_undo(p)]
-        undoing = Counter(p.undoes for p in could)
+        could = [p for p in await self.nod.proposals() if p.undoes_proposal_id and _can_undo(p)]
+        undoing = Counter(p.undoes_proposal_id for p in could)
         assert not undoing or max(undoing.values()) == 1, "undone twice"
         for p in await self.nod.proposals():
             history = await self.nod.database.read(log.list_rows_of_proposal, p.id)
             granted = [e for e in history if e.verb in ("approve", "retry", "rerun")]
-            granted += [e for e in history[:1] if p.undoes and e.state == State.APPROVED]
+            granted += [e for e in history[:1] if p.undoes_proposal_id and e.state == State.APPROVED]
             claims = [e for e in history if e.verb == "execute"]
             runs = self.nod.world.runs_of(p)
             people = [e for e in granted if e.verb != "rerun"]
@@ -308,7 +310,7 @@ class CoreMachine(RuleBasedStateMachine):
     def _ran_as_approved(p: Proposal, runs: Sequence[Any]) -> None:
         for run in runs:
             assert {k: v for k, v in run.arguments.items() if k in p.arguments} == p.arguments
-            assert p.digest == digest(p.tool_name, p.tool_version, p.arguments)
+            assert p.digest == make_digest(p.tool_name, p.tool_version, p.arguments)
 
     def teardown(self) -> None:
         if not hasattr(self, "nod"):
@@ -332,7 +334,7 @@ class CoreMachine(RuleBasedStateMachine):
             assert each.due_at > nod.clock()
         for p in await nod.proposals():
             assert p.settled
-            told = p.undoes or any(for_model(p) in text for text in seen)
+            told = p.undoes_proposal_id or any(for_model(p) in text for text in seen)
             assert told, f"its end was never told: {p}"
             assert nod.chat.card_of(p).state is p.state
         await self._check()
@@ -343,7 +345,11 @@ class CoreMachine(RuleBasedStateMachine):
         """Insights count what there is, and what led to a proposal ends with its call and is not for Eve."""
         nod, policies = self.nod, self.nod.gate.policies
         each = [p for p in await nod.proposals() if p.kind not in (kinds.QUESTION, kinds.SUGGESTION)]
-        asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
+        asked = [
+            p
+            for p in each
+            if not p.undoes_proposal_id and (p.votes or p.state not in _RAN) and p.grant_id is None
+        ]
         begin = nod.clock() - timedelta(days=300)
         counted = await nod.database.read(past_proposals.count_insights, begin, None, UTC)
         ends = Counter("approved" if p.state in _RAN else str(p.state) for p in asked)
@@ -352,7 +358,9 @@ class CoreMachine(RuleBasedStateMachine):
         assert (total.declined, total.expired) == (ends["declined"], ends["expired"])
         never = Rule(0, Subject.POLICY, EVERYWHERE, "*", Mode.NEVER)
         tried = await nod.database.read(rule_simulation.try_rule, policies, never, begin)
-        assert tried.looked == sum(p.kind is kinds.CALL and p.risk.writes and not p.undoes for p in each)
+        assert tried.looked == sum(
+            p.kind is kinds.CALL and p.risk.writes and not p.undoes_proposal_id for p in each
+        )
         groups, registry = nod.gate.groups, nod.gate.registry
         for p in each:
             lines = await read_context(groups, registry, p.id, ADA)

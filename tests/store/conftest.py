@@ -15,7 +15,7 @@ from bot.approvals.incoming import StoredLine
 from bot.approvals.press_values import PressOutcome
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.events import Ending
 from bot.domain.policy import Policy
 from bot.domain.proposal_states import State
@@ -77,7 +77,7 @@ class Rows:
                     call_id=f"call_{n}",
                     position=n,
                     arguments=arguments,
-                    digest=digest("paint", "1", arguments),
+                    digest=make_digest("paint", "1", arguments),
                     decided_by=None,
                     decided_from=None,
                     created_at=now,
@@ -88,7 +88,7 @@ class Rows:
             )
             for n in range(how_many)
         ]
-        transitions.insert_proposals(session, opened, Author.nod("propose"))
+        transitions.insert_proposals(session, opened, Author.of_nod("propose"))
         return opened
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> PressOutcome:

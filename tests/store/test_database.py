@@ -52,7 +52,7 @@ def add_then_break(session: Session, name: str) -> None:
 
 
 def seal(session: Session, number: int) -> None:
-    by = Author.press(Act.SEAL_WITH, ADA, people.load_person(session, ADA))
+    by = Author.of_person(Act.SEAL_WITH, ADA, people.load_person(session, ADA))
     admin_changes.record(session, Thing.KEY, f"key {number}", by, None, None, NOW)
 
 
@@ -202,7 +202,7 @@ async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_
     rename = "ALTER TABLE {} RENAME TO {}"  # as a full disk would, it refuses the last of the transaction
     for _ in range(2):  # each statement goes the short way from its second time on
         await database.write(rules.pause_all, ADA, NOW)
-        await database.write(rules.resume, Author.nod(Act.RESUME), NOW)
+        await database.write(rules.resume, Author.of_nod(Act.RESUME), NOW)
     await database.write(lambda s: s.execute(text(rename.format("ledger", "away"))))
     with pytest.raises(DBAPIError):
         await database.write(rules.pause_all, ADA, NOW)

@@ -56,7 +56,7 @@ def waits(rows: Rows, first: Callable[[Session], object], then: Callable[[], obj
 
 
 def opened(rows: Rows, proposal: Proposal) -> Callable[[Session], object]:
-    return lambda session: transitions.change_proposal(session, proposal, Author.nod("open"), rows.clock())
+    return lambda session: transitions.change_proposal(session, proposal, Author.of_nod("open"), rows.clock())
 
 
 def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Rows) -> None:

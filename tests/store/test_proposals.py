@@ -14,7 +14,7 @@ from sqlmodel import Session
 from bot.domain import kinds
 from bot.domain.chat import Address
 from bot.domain.deciders import Deciders
-from bot.domain.preview import Edited, PreviewField
+from bot.domain.preview import Edit, PreviewField
 from bot.domain.proposal_states import TRANSITIONS, Cause, State
 from bot.domain.proposals import Proposal, Vote
 from bot.domain.risks import Level, Risk
@@ -24,7 +24,7 @@ from bot.store.audit.log import Author
 from tests.kit import ANA, ROOM
 from tests.store.conftest import DatabaseCluster, Rows
 
-NOD = Author.nod("test")
+NOD = Author.of_nod("test")
 Look = Callable[[Session, datetime], Any]
 
 
@@ -55,10 +55,10 @@ def test_every_field_comes_back_as_it_was(rows: Rows) -> None:
         ),
         "cause": Cause.STOPPED,
         "votes": (Vote("ana", ANA, "approve", None, at),),
-        "edits": (Edited(2, "Ana", fields), Edited(3, "Ben", fields[:1])),
+        "edits": (Edit(2, "Ana", fields), Edit(3, "Ben", fields[:1])),
         "ttl": timedelta(minutes=90),
         "remind_every": timedelta(hours=2),
-        "changed": True,
+        "values_changed": True,
         "grant_id": 7,
         "declines": 3,
     }

@@ -12,7 +12,7 @@ from bot.approvals import decide, lifecycle
 from bot.approvals.press_values import Contents, Prepared
 from bot.domain.chat import Press
 from bot.domain.deciders import Deciders
-from bot.domain.digests import digest
+from bot.domain.digests import make_digest
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.risks import Level, Risk
@@ -79,7 +79,9 @@ def test_with_an_edit_what_is_asked_now_needs_what_its_rule_says(
     for _ in range(RACES):
         proposal = propose(rows)
         verdict = Verdict(Judgement.ASK, Risk(Level.WRITE, ""), "", DECIDERS)
-        contents = Contents(BLUE, "1", digest("paint", "1", BLUE), "Paint", proposal.preview, verdict, {})
+        contents = Contents(
+            BLUE, "1", make_digest("paint", "1", BLUE), "Paint", proposal.preview, verdict, {}
+        )
         press = Press(ANA, Verb.EDIT, proposal.id, 1)
         given = (press, POLICIES, rows.clock(), Prepared(contents))
         edit = lambda given=given: rows.database.write_now(decide.decide, *given)  # noqa: E731
@@ -106,7 +108,7 @@ def test_with_an_expiry_it_has_ended(rows: Rows, together: DatabaseCluster) -> N
 
 def test_nothing_is_lowered_and_nothing_else_changes(rows: Rows) -> None:
     proposal = propose(rows, quorum=2)
-    by, now = Author.nod("raise"), rows.clock()
+    by, now = Author.of_nod("raise"), rows.clock()
 
     def attempt(session: Session, before: Proposal, **changes: Any) -> object:
         given = {"deciders": before.deciders, **changes}

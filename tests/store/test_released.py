@@ -65,8 +65,8 @@ async def undone_and_spared(app: App) -> None:
     assert reply.text.startswith("Undoing it: "), reply
     await handle(Message(at, LOCAL, "set the priority of #2 to low", "e-low"))
     await app.dispatcher.wait_until_idle()
-    assert (await app.database.read(proposals.get, p.id)).undone == "you"
-    spared = [p for p in await in_state(app, State.SUCCEEDED) if "where priority in" in p.rule]
+    assert (await app.database.read(proposals.get, p.id)).undone_by_name == "you"
+    spared = [p for p in await in_state(app, State.SUCCEEDED) if "where priority in" in p.rule_text]
     assert [p.arguments for p in spared] == [{"number": 2, "priority": "low"}]
 
 

@@ -31,16 +31,16 @@ def test_an_older_snapshot_that_ends_last_does_not_bring_old_rules_back(
         rules.find_paused_since(session)
         begun.set()
         changed.wait(20)
-        return policies.load(session).book.has_forbid_rule
+        return policies.load(session).rulebook.has_forbid_rule
 
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(database.read_now, slowly)
         begun.wait(20)
         database.write_now(rules.set_rule, FORBIDDEN, ADA, clock())
-        assert database.read_now(policies.load).book.has_forbid_rule
+        assert database.read_now(policies.load).rulebook.has_forbid_rule
         changed.set()
         assert not older.result(20)  # a snapshot is one moment
-    assert policies.latest_policy.book.has_forbid_rule
+    assert policies.latest_policy.rulebook.has_forbid_rule
 
 
 def test_rules_that_are_not_committed_are_not_held(
@@ -48,13 +48,13 @@ def test_rules_that_are_not_committed_are_not_held(
 ) -> None:
     def add_and_break(session: Session) -> None:
         rules.set_rule(session, FORBIDDEN, ADA, clock())
-        assert policies.load(session).book.has_forbid_rule
+        assert policies.load(session).rulebook.has_forbid_rule
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         database.write_now(add_and_break)
-    assert not policies.latest_policy.book.has_forbid_rule
+    assert not policies.latest_policy.rulebook.has_forbid_rule
     database.write_now(
         rules.set_rule, Rule(0, Subject.POLICY, EVERYWHERE, "paint", Mode.ALWAYS), ADA, clock()
     )
-    assert not database.read_now(policies.load).book.has_forbid_rule
+    assert not database.read_now(policies.load).rulebook.has_forbid_rule

@@ -61,7 +61,7 @@ async def test_a_crash_at_any_write_leaves_one_teammate_and_one_plan(
         await _story(nod, set())
         await nod.tick()
         teammate = await nod.one()
-        assert (teammate.standing, teammate.words) == (TeammateState.DONE, "It is red."), fuse
+        assert (teammate.stored_state, teammate.outcome) == (TeammateState.DONE, "It is red."), fuse
         [planned] = await nod.plans()
         assert planned.state is State.SUCCEEDED, fuse
         [painted] = [p for p in await nod.proposals() if p.kind is kinds.CALL]

@@ -79,7 +79,7 @@ async def test_approving_the_plan_unlocks_the_teammate_and_it_continues_by_itsel
     await nod.approve(write)
     assert nod.world.lamps["desk"] == "red"
     teammate = await nod.one()
-    assert (teammate.standing, teammate.words) == (TeammateState.DONE, "The lamp is red.")
+    assert (teammate.stored_state, teammate.outcome) == (TeammateState.DONE, "The lamp is red.")
     assert "Teammate painter is done. Its result:\n> The lamp is red." in nod.heard_by("lead")
 
 
@@ -162,7 +162,7 @@ async def test_after_five_versions_the_teammate_is_stopped_and_the_lead_is_told(
         await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
         await nod.idle()
     teammate = await nod.one()
-    assert teammate.standing is TeammateState.STOPPED
+    assert teammate.stored_state is TeammateState.STOPPED
     assert "It submitted 5 plans and none was approved" in nod.heard_by("lead")
     assert [p for p in await nod.plans() if p.state is State.PROPOSED] == []
 
@@ -181,7 +181,7 @@ async def test_the_lead_is_told_that_the_last_version_stopped_the_teammate(
     nod.will("lead", says("No.", review))
     await nod.say("review it")
     await nod.idle()
-    assert (await nod.one()).standing is TeammateState.STOPPED
+    assert (await nod.one()).stored_state is TeammateState.STOPPED
     assert "painter has stopped: that was its last version." in nod.heard_by("lead")
     assert "will continue" not in nod.heard_by("lead")
 
@@ -469,7 +469,7 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     )
     p = await nod.open_plan()
     await nod.tick(timedelta(hours=25))
-    assert (await nod.one()).standing is TeammateState.DONE
+    assert (await nod.one()).stored_state is TeammateState.DONE
     await nod.press(Verb.APPROVE, p)
     assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
     await nod.approve(await nod.now(p))
@@ -608,9 +608,9 @@ async def test_what_a_teammate_did_is_undone_after_it_has_ended_and_both_agents_
     assert (await nod.press(Verb.UNDO, done)).answer is Answer.ACCEPTED
     await nod.idle()
     assert nod.world.lamps["desk"] == "white"
-    assert (await nod.now(done)).undone == "Ana"
+    assert (await nod.now(done)).undone_by_name == "Ana"
     notes = [text for text in await nod.said() if text.startswith("[Nod] Undone by Ana")]
     assert len(notes) == 1
-    assert (await nod.one()).standing is TeammateState.DONE
-    [inverse] = [p for p in await nod.proposals() if p.undoes]
+    assert (await nod.one()).stored_state is TeammateState.DONE
+    [inverse] = [p for p in await nod.proposals() if p.undoes_proposal_id]
     assert nod.chat.card_of(inverse).outcome == "Done. Approved by Ana."

@@ -116,20 +116,20 @@ async def test_a_teammate_that_takes_too_many_steps_fails_and_the_lead_is_told(
 ) -> None:
     nod = make_nod(limits=TurnLimits(team=TeamLimits(model_calls=3)))
     teammate = await nod.begin(*(says("I look.", call("look", lamp="desk")) for _ in range(9)))
-    assert teammate.standing is TeammateState.FAILED
+    assert teammate.stored_state is TeammateState.FAILED
     assert "Teammate painter failed. Why:\n> It took 3 steps" in nod.heard_by("lead")
 
 
 async def test_a_teammate_that_spends_too_many_tokens_fails(make_nod: MakeTeamNod) -> None:
     nod = make_nod(limits=TurnLimits(team=TeamLimits(tokens=30)))
     teammate = await nod.begin(*(says("I look.", call("look", lamp="desk")) for _ in range(9)))
-    assert (teammate.standing, teammate.tokens) == (TeammateState.FAILED, 30)
+    assert (teammate.stored_state, teammate.tokens) == (TeammateState.FAILED, 30)
     assert "It spent 30 tokens" in nod.heard_by("lead")
 
 
 async def test_a_teammate_whose_model_breaks_fails_and_the_lead_is_told(nod: TeamNod) -> None:
     teammate = await nod.begin(breaks(ModelError("The model is away.")))
-    assert teammate.standing is TeammateState.FAILED
+    assert teammate.stored_state is TeammateState.FAILED
     assert "> The model is away." in nod.heard_by("lead")
 
 
@@ -139,7 +139,7 @@ async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod:
     nod.will("lead", says("Tell.", call("message_teammate", teammate="painter", text="hurry")))
     await nod.say("hurry")
     await nod.idle()
-    assert (await nod.one()).standing is TeammateState.FAILED
+    assert (await nod.one()).stored_state is TeammateState.FAILED
     [p] = await nod.proposals()
     assert p.state is State.CANCELLED
     card = nod.chat.card_of(p)
@@ -163,7 +163,7 @@ async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_
         await hold.reached.wait()
         await nod.crash(wait=False)
     await nod.idle()
-    assert (await nod.one()).standing is TeammateState.FAILED
+    assert (await nod.one()).stored_state is TeammateState.FAILED
     assert [p.state for p in await nod.proposals()] == [State.CANCELLED]
     assert "Teammate painter failed. Why:\n> I kept being restarted while" in nod.heard_by("lead")
 
@@ -174,7 +174,7 @@ async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) ->
     await nod.say("tell it to hurry", by=BEN)
     await nod.idle()
     assert "[Nod] The lead agent says:\nand hurry" in nod.heard_by("painter")
-    assert (await nod.one()).standing is TeammateState.WORKING  # its proposal is still open
+    assert (await nod.one()).stored_state is TeammateState.WORKING  # its proposal is still open
     assert (await nod.one()).state == "waiting for approval"
 
 
@@ -220,7 +220,7 @@ async def test_the_lead_stops_a_teammate_and_what_it_proposed_is_cancelled(nod: 
     [p] = await nod.proposals()
     assert (p.state, p.cause, p.decided_by) == (State.CANCELLED, Cause.TAKEN_BACK, "the lead agent")
     assert nod.chat.card_of(p).outcome.startswith("Withdrawn by the lead agent")
-    assert (await nod.one()).words == "The lead agent stopped it: not needed"
+    assert (await nod.one()).outcome == "The lead agent stopped it: not needed"
     assert (await nod.press(Verb.APPROVE, p)).answer is Answer.ALREADY
 
 
@@ -235,7 +235,7 @@ async def test_nod_stop_stops_the_team_with_the_lead(nod: TeamNod) -> None:
     reply = await nod.command("/nod stop")
     await nod.idle()
     assert reply.text == "Stopped, together with 2 teammates; what they had proposed is cancelled."
-    assert {t.standing for t in await nod.team()} == {TeammateState.STOPPED}
+    assert {t.stored_state for t in await nod.team()} == {TeammateState.STOPPED}
     assert {p.state for p in await nod.proposals()} == {State.CANCELLED}
     await nod.say("what happened?")
     await nod.idle()

@@ -211,7 +211,7 @@ async def test_the_pages_write_shows_old_and_new_and_runs_after_the_press(office
     assert proposal.risk.level is Level.WRITE
     assert sys.modules["seats"].SEATS["paris"] == 3
     done = await office.approve(proposal)
-    assert (done.state, done.told) == (State.SUCCEEDED, "paris has 4 seats")
+    assert (done.state, done.result_sentence) == (State.SUCCEEDED, "paris has 4 seats")
     assert done.result_url == "https://seats.example/paris"
     booked = sys.modules["seats"].BOOKED
     assert booked == {proposal.idempotency_key: 4}
@@ -232,14 +232,14 @@ async def test_the_pages_key_makes_calls_for_one_office_alike(office: Nod):
 
 async def test_the_pages_change_is_read_again_and_undone_unless_it_says_why_not(office: Nod):
     [proposal] = await office.asked(call("seats_book", city="paris", number=4))
-    assert office.chat.card_of(proposal).undo == "Can be undone for 30 min."
+    assert office.chat.card_of(proposal).undo_sentence == "Can be undone for 30 min."
     done = await office.approve(proposal)
-    assert [each.words for each in done.read_again] == ["seats is 4"]
+    assert [each.description for each in done.read_again] == ["seats is 4"]
     await office.press(Verb.UNDO, done)
     await office.idle()
     assert sys.modules["seats"].SEATS["paris"] == 3
     [closing] = await office.asked(call("seats_book", city="paris", number=0))
-    assert office.chat.card_of(closing).undo == "Nod can't undo this: the office is closed for good."
+    assert office.chat.card_of(closing).undo_sentence == "Nod can't undo this: the office is closed for good."
 
 
 async def test_the_pages_migration_is_tried_rolled_back_and_applied_as_it_was_shown(office: Nod):
@@ -253,9 +253,9 @@ async def test_the_pages_migration_is_tried_rolled_back_and_applied_as_it_was_sh
     shop.execute("CREATE TABLE staff (name TEXT)")
     shop.commit()
     again = await office.approve(proposal)
-    assert (again.state, again.changed) == (State.PROPOSED, True)
+    assert (again.state, again.values_changed) == (State.PROPOSED, True)
     done = await office.approve(again)
-    assert (done.state, done.told) == (State.SUCCEEDED, "The shop is migrated")
+    assert (done.state, done.result_sentence) == (State.SUCCEEDED, "The shop is migrated")
     assert (then,) in shop.execute("SELECT sql FROM sqlite_master").fetchall()
     shop.close()
 

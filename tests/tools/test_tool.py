@@ -481,9 +481,9 @@ async def test_only_callables_that_take_a_context_are_given_one():
     assert seen == [CallContext("", "")]
     for context in (CallContext("c1", "http:ana"), CallContext("c2", "http:ben")):
         move = move.in_context(context)
-        assert move.trying is not None
+        assert move.trial_functions is not None
         await move.preview_fields({})
-        await move.trying.trial({})
+        await move.trial_functions.trial({})
         assert seen[-2:] == [context, context]
         assert move.title is title
     assert pack.in_context(CONTEXT) is pack

@@ -190,7 +190,9 @@ async def _mark_tried(text: str, context: CallContext) -> ToolOutput:
 mark_tried = replace(
     _mark_tried,
     name="mark_tried",
-    trying=TrialFunctions(_tried, _applied, _unchanged, _recovered, undo=_untried, touches="workspace"),
+    trial_functions=TrialFunctions(
+        _tried, _applied, _unchanged, _recovered, undo=_untried, touches="workspace"
+    ),
 )
 
 

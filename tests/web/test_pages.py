@@ -59,7 +59,7 @@ async def parked(
             )
             for n in range(count)
         ]
-        transitions.insert_proposals(session, made, Author.nod("propose"))
+        transitions.insert_proposals(session, made, Author.of_nod("propose"))
         return [p.id for p in made]
 
     return await app.database.write(store)

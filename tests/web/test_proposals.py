@@ -415,5 +415,5 @@ async def test_a_line_that_a_feature_adds_later_reaches_readers_streams_and_expo
         assert after["version"] > proposal["version"]  # so a stream tells of it
         async with nod.caller(CHIEF) as chief:
             exported = (await chief.get("/api/audit/export")).text
-        assert line.words in exported
+        assert line.line in exported
         assert (await nod.press(proposal, "approve")).status_code == 200

@@ -109,8 +109,8 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
 
 def without_extra(call: ToolCall) -> ToolCall:
     """Return a call without its server's extra data, such as the reasoning before the call."""
-    if call.extra:
-        return replace(call, extra={})
+    if call.server_fields:
+        return replace(call, server_fields={})
     return call
 
 
@@ -178,7 +178,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
                 pairs = list(zip(calls, new_ids, strict=True))
                 new_ids_by_old = {call.id: new_id for call, new_id in pairs}
                 renamed = [
-                    replace(call, id=new_id, extra=_with_ids(call.extra, new_ids_by_old))
+                    replace(call, id=new_id, server_fields=_with_ids(call.server_fields, new_ids_by_old))
                     for call, new_id in pairs
                 ]
                 yield replace(entry, calls=tuple(renamed))

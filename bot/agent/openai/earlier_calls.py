@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 def format_tool_result(result: ToolResult) -> str:
     """Return the text of a result, marked as data from outside unless Nod wrote it."""
-    if result.outside:
+    if result.is_from_tool:
         return f"{OUTSIDE_WARNING}\n{result.text}"
     return result.text
 
@@ -25,8 +25,8 @@ def find_fields_to_send_back(call: ToolCall, model: str, owner: str) -> Json:
     ``owner``: "call" for the fields of the call, "answer" for those of its answer, which are kept with the
     answer's first call. Fields that another model's server sent are not returned.
     """
-    fields = call.extra.get(owner)
-    if fields and call.extra.get("model") == model:
+    fields = call.server_fields.get(owner)
+    if fields and call.server_fields.get("model") == model:
         return dict(fields)
     return {}
 

@@ -139,12 +139,12 @@ def _read_date(text: str) -> datetime | None:
     return when.replace(tzinfo=UTC)
 
 
-def _read_wait(words: str) -> float | None:
+def _read_wait(text: str) -> float | None:
     """Return the seconds to wait that an error's words name, a day at most; None if they name no time."""
-    field = _RETRY_FIELD.search(words)
+    field = _RETRY_FIELD.search(text)
     if field:
         return min(float(field[1]), _MAX_WAIT_SECONDS)
-    span = _RETRY_WORDS.search(words)
+    span = _RETRY_WORDS.search(text)
     if span is None:
         return None
     seconds = 0.0

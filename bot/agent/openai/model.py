@@ -48,9 +48,9 @@ from bot.agent.openai.errors import (
 from bot.agent.openai.refused_parts import REFUSAL_STATUSES
 from bot.agent.openai.requests import BodyWriter, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
-from bot.domain.model import Busy, Entry, LeftOut, Part, ToolSpec
+from bot.domain.model import Busy, Entry, Part, ReducedRequest, ToolSpec
 from bot.domain.named_models import Api, NamedModel
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.errors import ModelCut, ModelError, ModelTooLong
 from bot.telemetry.logs import logger
 
@@ -248,7 +248,7 @@ class OpenAIModel:
 
     async def _open_stream(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
-    ) -> AsyncIterator[Busy | LeftOut | _Opened]:
+    ) -> AsyncIterator[Busy | ReducedRequest | _Opened]:
         """Send the request until it is answered. Yield what people should know of it, and the stream last.
 
         A part that the server refuses is left out of the next request. After a temporary failure the same
@@ -305,7 +305,7 @@ class OpenAIModel:
 
     async def _find_refused_tool(
         self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
-    ) -> LeftOut | None:
+    ) -> ReducedRequest | None:
         """Leave out the one tool without which the server accepts the request, and return it.
 
         Returns None, and leaves out nothing, if it is not certain which tool that is. The tool is found by a
@@ -370,7 +370,7 @@ class OpenAIModel:
                 raise ModelError(
                     f"The API key holds letters no key can have. Please check {self._settings.key}."
                 ) from None
-            return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
+            return await self._post(json.loads(replace_unstorable(json.dumps(body, ensure_ascii=False))))
 
     def _make_time_check(self, answer: StreamedAnswer) -> Callable[[], None]:
         """Return a check to call for each piece of an answer. The check raises ModelError after too long."""

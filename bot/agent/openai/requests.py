@@ -29,7 +29,7 @@ from bot.agent.openai.refused_parts import (
     wants_reasoning_back,
     wants_signature,
 )
-from bot.domain.model import AssistantText, Entry, LeftOut, SystemText, ToolCall, ToolSpec, UserText
+from bot.domain.model import AssistantText, Entry, ReducedRequest, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.text import name_some
 from bot.telemetry.logs import logger
@@ -128,7 +128,7 @@ class RequestWriter:
         )
         return WrittenRequest(body, offers, frozenset(sent_digests))
 
-    def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
+    def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> ReducedRequest | None:
         """Remember what a refusal says about the next request: a part to leave out, or a part to add.
 
         Returns None if the error names no part. Otherwise a repeat may succeed, and the tools that are no
@@ -141,14 +141,14 @@ class RequestWriter:
         if wants_reasoning_back(error_text) and not self._needs_reasoning:
             log.info("a model wants each answer back with what was thought", model=self.settings.name)
             self._needs_reasoning = True
-            return LeftOut()
+            return ReducedRequest()
         if request.reasoning and rejects_reasoning(error_text):
             self._reject_reasoning(request.reasoning)
             log.warning("a model's server can not verify what was reasoned before", model=self.settings.name)
-            return LeftOut()
+            return ReducedRequest()
         if wants_signature(error_text) and not self._needs_signatures:
             self._needs_signatures = True
-            return LeftOut()
+            return ReducedRequest()
         names = find_tools(error_text, [offer.name for offer in request.offers.all])
         if names:
             return self.leave_out(names, request, error)
@@ -158,7 +158,9 @@ class RequestWriter:
         """Tell if the words of a refusal are about a tool, but don't say which."""
         return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(find_error_text(error))
 
-    def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
+    def leave_out(
+        self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError
+    ) -> ReducedRequest:
         """Send these tools in their plainest form from now on.
 
         A tool that was already sent in that form is left out. ``names`` are the names that were sent. Returns
@@ -175,7 +177,7 @@ class RequestWriter:
             self._refused_specs[spec.name] = spec
             reasons[spec.name] = why
             log.error("a model's server refuses a tool", model=self.settings.name, tool=spec.name, why=why)
-        return LeftOut(reasons)
+        return ReducedRequest(reasons)
 
     def _make_offer(self, spec: ToolSpec) -> ToolOffer:
         """Return a tool in the form in which it is sent. It is kept until the tool or its form changes."""
@@ -211,9 +213,9 @@ class RequestWriter:
         The reasoning is in ``call.extra``, with the name of the model that wrote it. It is sent only to this
         model, and only if its server has not rejected it. Then its digest is added to ``sent_digests``.
         """
-        if not call.extra or call.extra.get("model") != self.settings.name:
+        if not call.server_fields or call.server_fields.get("model") != self.settings.name:
             return without_extra(call)
-        written = json.dumps(call.extra, sort_keys=True, default=str)
+        written = json.dumps(call.server_fields, sort_keys=True, default=str)
         digest = hashlib.sha256(written.encode()).hexdigest()[:_DIGEST_CHARS]
         if digest in self._rejected_reasoning:
             return without_extra(call)

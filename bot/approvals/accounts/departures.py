@@ -25,6 +25,6 @@ def end_departed_account(session: Session, account: Actor, now: datetime) -> tup
     unlinking = unlink_account(session, str(account), _NOD, now)
     if unlinking is not None:  # this has ended the grants, and told the features
         return ended_sessions, unlinking.jobs
-    grants.end_given_by(session, str(account), Author.nod(Act.END_WITH_ACCOUNT), now)
+    grants.end_given_by(session, str(account), Author.of_nod(Act.END_WITH_ACCOUNT), now)
     telling = changes.tell_features(session, account, now)
     return ended_sessions, telling.jobs

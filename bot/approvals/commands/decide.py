@@ -84,14 +84,14 @@ class DecideCommands:
         available = await self._registry.load_tools()
         card = render_card(proposal, await self._database.read(available.schema_of, proposal))
         head = [
-            f"`{proposal.id}` {card.outcome} {card.again}".strip(),
-            f"{card.asked}, {format_relative(proposal.created_at, now)}.",
+            f"`{proposal.id}` {card.outcome} {card.check_text}".strip(),
+            f"{card.requester_line}, {format_relative(proposal.created_at, now)}.",
             *card.notes,
         ]
         if card.pending:
             head += [f"May decide: {card.deciders}.", card.undo_note]
-        if card.undoing:
-            head.append(f"Undo: {card.undoing}.")
+        if card.undo_effect:
+            head.append(f"Undo: {card.undo_effect}.")
         body = format_call(card).replace("```", "'''")  # it is shown as a block of code
         history = [
             f"- {format_relative(row.at, now)}: {row.verb} by {row.person}"
@@ -115,7 +115,7 @@ class DecideCommands:
         async def press_button(command: Command, rest: str) -> CommandReply:
             prefix = rest
             reason = ""
-            if button.asks:  # the button takes a text, which follows the ID
+            if button.text_question:  # the button takes a text, which follows the ID
                 prefix, reason = first_word(rest)
             if button.verb is Verb.REASSIGN:
                 deciders = _parse_deciders(reason)
@@ -130,8 +130,8 @@ class DecideCommands:
 
 
 def _format_usage(button: Button) -> str:
-    if button.asks:
-        return f"{button.verb} ID {button.asks.usage}"
+    if button.text_question:
+        return f"{button.verb} ID {button.text_question.usage}"
     return f"{button.verb} ID"
 
 

@@ -130,7 +130,7 @@ def _format_teammate(teammate: Teammate) -> str:
     line = f"- **{teammate.name}** ({teammate.role}), {teammate.state}"
     if teammate.plan_state:
         line += f"; {teammate.plan_state}"
-    report = redact_text(teammate.about)  # the text on its work
+    report = redact_text(teammate.status_text)  # the text on its work
     if len(report) > _MAX_REPORT_CHARS:
         report = f"{report[: _MAX_REPORT_CHARS - 1]}…"
     if report:

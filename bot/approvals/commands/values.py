@@ -141,9 +141,9 @@ def _parse_steps(words: list[str]) -> tuple[TimedStep, ...]:
                 raise CommandError(_STEP_TEXT)
     if len(steps) > MAX_STEPS:
         raise CommandError(f"At most {MAX_STEPS} steps.")
-    if len({step.to for step in steps}) < len(steps):
+    if len({step.target for step in steps}) < len(steps):
         raise CommandError("Name each target once.")
-    return tuple(sorted(steps, key=lambda step: step.after))
+    return tuple(sorted(steps, key=lambda step: step.delay))
 
 
 def _parse_target(text: str) -> str:

@@ -13,9 +13,11 @@ def format_absences(session: Session, policies: Policies, actor: Actor) -> str:
     is_admin = Role.ADMIN in policy.roles_of(person)
     lines = []
     for absence in policy.absences:
-        concerned = {str(absence.who), str(absence.stand_in)}
+        concerned = {str(absence.absent), str(absence.stand_in)}
         if is_admin or not person.accounts.isdisjoint(concerned):
-            until = absence.end(policy.book.zone)
+            until = absence.format_end(policy.rulebook.zone)
             stand_in = absence.stand_in.label
-            lines.append(f"- {absence.who.label} is away until {until}: {stand_in} may decide what they may")
+            lines.append(
+                f"- {absence.absent.label} is away until {until}: {stand_in} may decide what they may"
+            )
     return people.put_names_in(session, "\n".join(lines))

@@ -55,7 +55,11 @@ def make_rule_lines(session: Session, part: str, zone: tzinfo, *subjects: Subjec
     return [
         # ``command_text`` names people and places by their addresses
         ActiveLine(
-            part, words=stored.rule.command_text, set_by=stored.by, set_at=stored.at, rule=stored.rule.id
+            part,
+            text=stored.rule.command_text,
+            set_by=stored.set_by,
+            set_at=stored.set_at,
+            rule=stored.rule.id,
         )
         for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
@@ -71,9 +75,13 @@ def _make_lines_by_subject(stored_rules: Sequence[RuleRecord]) -> list[ActiveLin
     """Return a line for each subject of these rules: how many there are, and who set the newest."""
     counts = Counter(stored.rule.subject for stored in stored_rules)
     # a later rule replaces an earlier one of the same subject
-    newest = {stored.rule.subject: stored for stored in sorted(stored_rules, key=lambda stored: stored.at)}
+    newest = {
+        stored.rule.subject: stored for stored in sorted(stored_rules, key=lambda stored: stored.set_at)
+    }
     return [
-        ActiveLine(_OTHER_RULES_PART, _format_count(subject, count), newest[subject].by, newest[subject].at)
+        ActiveLine(
+            _OTHER_RULES_PART, _format_count(subject, count), newest[subject].set_by, newest[subject].set_at
+        )
         for subject, count in counts.items()
     ]
 
@@ -86,8 +94,8 @@ def _format_count(subject: Subject, count: int) -> str:
 
 
 def _put_names_in(session: Session, line: ActiveLine) -> ActiveLine:
-    words = people.put_names_in(session, redact_text(line.words))
-    return replace(line, words=words, set_by=people.put_names_in(session, line.set_by))
+    words = people.put_names_in(session, redact_text(line.text))
+    return replace(line, text=words, set_by=people.put_names_in(session, line.set_by))
 
 
 def _format_part(part: ActivePart, zone: tzinfo) -> str:
@@ -100,4 +108,4 @@ def _format_part(part: ActivePart, zone: tzinfo) -> str:
 def _format_line(line: ActiveLine, zone: tzinfo) -> str:
     number = f"rule {line.rule}: " if line.rule is not None else ""
     when = f", {format_in_zone(line.set_at, zone)}" if line.set_at else ""
-    return f"- {number}{line.words} (set by {line.set_by}{when})"
+    return f"- {number}{line.text} (set by {line.set_by}{when})"

@@ -24,7 +24,7 @@ from bot.domain.audit import AuditFilter
 from bot.domain.chat import Clock, Command, Parts, UsageRow
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.domain.redaction import redact_text
 from bot.domain.rule_values import GivenRole, Subject
 from bot.domain.rulebook import Pause
@@ -45,14 +45,14 @@ class GrantInWords(NamedTuple):
     """A grant, and what it allows in words with people and places by name."""
 
     grant: Grant
-    words: str
+    description: str
 
 
 class BudgetInWords(NamedTuple):
     """The use of a budget, with its text for people: names instead of accounts and addresses."""
 
     use: BudgetUse
-    words: str
+    description: str
 
 
 class AuditCheck(NamedTuple):
@@ -151,7 +151,7 @@ class AdminLookup:
             policy = self._policies.load(session)
             rules_in_words = [
                 (stored, people.put_names_in(session, stored.rule.command_text))
-                for stored in rules.list_rules(session, policy.book.zone)
+                for stored in rules.list_rules(session, policy.rulebook.zone)
                 if person is None or _concerns(session, stored.rule, person)
             ]
             return CurrentRules(person, policy, rules_in_words, self._list_grants(session, person))
@@ -160,7 +160,7 @@ class AdminLookup:
 
     async def list_active(self) -> list[ActivePart]:
         """Return the active parts with their authors. The caller checks for an admin of all of Nod."""
-        zone = self._policies.latest_policy.book.zone
+        zone = self._policies.latest_policy.rulebook.zone
         return await self._database.read(active.list_active, zone, self._clock())
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
@@ -199,9 +199,9 @@ class AdminLookup:
         """Return the use of budgets that have a period: all for an admin, else the person's own."""
 
         def read_budgets(session: Session) -> list[BudgetInWords]:
-            book = self._policies.load(session).book
+            rulebook = self._policies.load(session).rulebook
             accounts = rights.find_visible_accounts(session, self._policies, actor)
-            uses = budgets.list_uses(session, book, self._clock())
+            uses = budgets.list_uses(session, rulebook, self._clock())
             if accounts is not None:
                 uses = [use for use in uses if any(covers(use.rule.scope, account) for account in accounts)]
             return [BudgetInWords(use, people.put_names_in(session, use.description)) for use in uses]
@@ -211,7 +211,7 @@ class AdminLookup:
     async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
-        local_now = now.astimezone(self._policies.latest_policy.book.zone)
+        local_now = now.astimezone(self._policies.latest_policy.rulebook.zone)
         wanted = parse_rule_to_try(command.text, command, local_now)
         since = now - wanted.last
         return await self._database.read(
@@ -225,7 +225,9 @@ class AdminLookup:
         """
         return await self._database.read(search.load_page, wanted, limit)
 
-    async def check_audit_log(self, anchors: Sequence[str], progress: Progress = ignore) -> AuditCheck:
+    async def check_audit_log(
+        self, anchors: Sequence[str], progress: Progress = ignore_progress
+    ) -> AuditCheck:
         """Check every row of the audit log against the rows before it, and against earlier anchors.
 
         ``progress`` is called in another thread.
@@ -263,7 +265,7 @@ class AdminLookup:
         for grant in grants.list_live_grants(session, self._clock()):
             # a person's id is one of their accounts, and changes when accounts are linked
             if giver is None or grant.person_id in {giver.id, *giver.accounts}:
-                words = people.put_names_in(session, redact_text(grant.words))
+                words = people.put_names_in(session, redact_text(grant.description))
                 in_words.append(GrantInWords(grant, words))
         return in_words
 

@@ -79,32 +79,34 @@ def _read_turn(
 
     None for anyone else, and for an unknown proposal. ``address``: as in `read_context`.
     """
-    p = proposals.get(session, proposal_id)
-    if p is None:
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None:
         return None
     policy, person = policies.load_with_person(session, actor)
-    is_own = person == people.load_person(session, p.requester)
+    is_own = person == people.load_person(session, proposal.requester)
     if not is_own:
-        objection, _ = rights.judge_press(session, policy, p, person, actor, at=address)
+        objection, _ = rights.judge_press(session, policy, proposal, person, actor, address=address)
         if objection is not None:
             return None
-    lines = _list_lines(session, p)
-    secrets = set(secrets_in(p.arguments, available.schema_of(session, p)))
+    lines = _list_lines(session, proposal)
+    secrets = set(secrets_in(proposal.arguments, available.schema_of(session, proposal)))
     for line in lines:
         for call in line.calls:
             secrets.update(available.secrets_of(call))
     longest_first = sorted(secrets, key=len, reverse=True)  # one secret may contain another
-    return _Turn(p, lines, tuple(longest_first), None if is_own else person)
+    return _Turn(proposal, lines, tuple(longest_first), None if is_own else person)
 
 
-def _list_lines(session: Session, p: Proposal) -> list[Line]:
+def _list_lines(session: Session, proposal: Proposal) -> list[Line]:
     """Return the lines of the turn in reading order, beginning with the person's order.
 
     The order is included even if it is from before the turn, as when a decision has begun the turn. Empty if
     the turn is deleted, or if no model's call led to the proposal.
     """
-    newest_first = messages.list_until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
-    if not newest_first or newest_first[0].id != p.message_id:
+    newest_first = messages.list_until(
+        session, proposal.conversation_id, proposal.message_id, _MAX_SEARCHED_LINES
+    )
+    if not newest_first or newest_first[0].id != proposal.message_id:
         return []  # deleted
     if newest_first[0].role is not LineRole.ASSISTANT:
         return []  # no model's call
@@ -112,7 +114,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
     if any(line.role is LineRole.USER for line in ordered):
         return ordered
-    order = _find_order(session, p, newest_first)
+    order = _find_order(session, proposal, newest_first)
     if order:
         return [order, *ordered]
     return ordered
@@ -145,7 +147,7 @@ def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
     return (line.after, is_answer, line.id)
 
 
-def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
+def _find_order(session: Session, proposal: Proposal, newest_first: Sequence[Line]) -> Line | None:
     """Return the last message of a person that the agent had read at its answer: it led to the turn.
 
     ``newest_first`` begins with that answer. The conversation of a teammate, an agent that another agent
@@ -155,10 +157,10 @@ def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> 
     for line in newest_first:
         if line.role is LineRole.USER and line.id <= last.after:
             return line
-    teammate = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, proposal.conversation_id)
     if teammate is None:
         return None
-    return messages.get_line(session, teammate.asked)  # ``asked``: the id of that message
+    return messages.get_line(session, teammate.asking_line_id)
 
 
 def _turn_id_of(answer: Line) -> str:

@@ -53,19 +53,17 @@ class ConversationLookup:
         return conversation is not None and conversation.deleted
 
     async def page(
-        self, channel: str, actor: Actor, limit: int, before: PageCursor | None, words: str = ""
+        self, channel: str, actor: Actor, limit: int, before: PageCursor | None, text: str = ""
     ) -> tuple[list[ListedConversation], PageCursor | None]:
         """Return a page of a person's conversations in a channel, newest first, and its end.
 
-        ``before``: the end of the page before, None for the first page. ``words`` filters by title and
+        ``before``: the end of the page before, None for the first page. ``text`` filters by title and
         messages. The end is None on the last page.
         """
 
         def read_page(session: Session) -> tuple[list[ListedConversation], PageCursor | None]:
             # one more than the page needs tells if there is a next page
-            found = conversations.list_conversations_of(
-                session, channel, str(actor), limit + 1, before, words
-            )
+            found = conversations.list_conversations_of(session, channel, str(actor), limit + 1, before, text)
             page = found[:limit]
             page_end = None
             if len(found) > limit:
@@ -132,9 +130,9 @@ class ConversationLookup:
         """Return the id of the agent's last line in a conversation, or None."""
         return await self._database.read(messages.find_last_answer, conversation_id)
 
-    async def has_no_pending_turn(self, conversation_id: str) -> bool:
-        """Tell if the agent owes no turn in a conversation: none is requested or under way."""
-        return await self._database.read(turns.load_turn, conversation_id) is None
+    async def has_open_turn(self, conversation_id: str) -> bool:
+        """Tell if a turn of the agent is requested or under way in a conversation."""
+        return await self._database.read(turns.load_turn, conversation_id) is not None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
         """Return the end of the turn that ended last; None if no turn has ended."""

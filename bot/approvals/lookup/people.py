@@ -57,7 +57,7 @@ def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: boo
     names = people.find_known_names(session, accounts)
     names[str(actor)] = actor.label or names.get(str(actor), "")
     role_times = _list_role_times(session)
-    absences = {str(absence.who): absence for absence in policy.absences}
+    absences = {str(absence.absent): absence for absence in policy.absences}
     persons = []
     for person_id, links in links_by_person.items():
         described = [
@@ -84,9 +84,9 @@ def _group_accounts(
     for link in links:
         links_by_person[link.person_id][link.account] = link
     if person_id is None:
-        accounts = {str(absence.who) for absence in policy.absences}
+        accounts = {str(absence.absent) for absence in policy.absences}
         for role in Role:
-            accounts |= policy.holders(role)
+            accounts |= policy.list_holders(role)
         for account in accounts - {link.account for link in links}:
             links_by_person[account] = {account: None}  # the account is also the id of its person
     return links_by_person
@@ -98,7 +98,7 @@ def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:
     for stored in rules.list_rules(session):
         given = stored.rule.value
         if isinstance(given, GivenRole):
-            times[given.account, given.role] = stored.at
+            times[given.account, given.role] = stored.set_at
     return times
 
 

@@ -232,11 +232,11 @@ class ProposalLookup:
         for _ in range(_MAX_SEARCHED_PAGES):
             # one row more than the page needs tells if there is a next page
             rows = proposals.list_within_reach(session, reach, states, limit + 1, page_end, only)
-            for p in rows:
-                if not rights.may_see_proposal(session, self._policies, p, actor):
+            for proposal in rows:
+                if not rights.may_see_proposal(session, self._policies, proposal, actor):
                     continue
-                if not to_decide or self._may_decide(session, p, actor):
-                    page.append(p)
+                if not to_decide or self._may_decide(session, proposal, actor):
+                    page.append(proposal)
             if len(page) > limit:
                 return page[:limit], PageCursor.of(page[limit - 1], only.order)
             if len(rows) <= limit:  # there are no more rows
@@ -295,7 +295,11 @@ class ProposalLookup:
         self, session: Session, candidates: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[VisibleProposal]:
         """Return the views of the proposals that this person may see."""
-        visible = [p for p in candidates if rights.may_see_proposal(session, self._policies, p, actor)]
+        visible = [
+            proposal
+            for proposal in candidates
+            if rights.may_see_proposal(session, self._policies, proposal, actor)
+        ]
         return self._view(session, visible, actor, available)
 
     def _find(
@@ -323,26 +327,32 @@ class ProposalLookup:
         visible = _add_answers_of_agent_calls(session, visible, actor)
         cards = cards_of(session, self._policies, available, visible)
         # the rows of each batch, by the id of its first proposal, whose card stands for the batch
-        batches = proposals.load_siblings(session, {p.message_id for p in visible if p.batch})
+        batches = proposals.load_siblings(
+            session, {proposal.message_id for proposal in visible if proposal.batch}
+        )
         views = []
-        for p in visible:
-            conversation = conversations.get_conversation(session, p.conversation_id)
-            teammate = p.teammate or _name_teammate_of(session, conversation)
-            may_decide = self._may_decide(session, p, actor)
-            place_in_batch = _find_place_in_batch(p, batches.get(p.card_id, ()))
-            views.append(VisibleProposal(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
+        for proposal in visible:
+            conversation = conversations.get_conversation(session, proposal.conversation_id)
+            teammate = proposal.teammate or _name_teammate_of(session, conversation)
+            may_decide = self._may_decide(session, proposal, actor)
+            place_in_batch = _find_place_in_batch(proposal, batches.get(proposal.card_id, ()))
+            views.append(
+                VisibleProposal(
+                    proposal, cards[proposal.id], may_decide, conversation, teammate, place_in_batch
+                )
+            )
         return views
 
-    def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
+    def _may_decide(self, session: Session, proposal: Proposal, actor: Actor) -> bool:
         """Tell if a person may decide a proposal.
 
         If the proposal's conversation is their own, they count as deciding there, else at no place.
         """
-        conversation = conversations.get_conversation(session, p.conversation_id)
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
         place = None
         if conversation and conversation.origin.is_own(actor):
             place = conversation.origin
-        return rights.find_objection(session, self._policies, p, actor, at=place) is None
+        return rights.find_objection(session, self._policies, proposal, actor, address=place) is None
 
 
 def _add_answers_of_agent_calls(
@@ -353,16 +363,16 @@ def _add_answers_of_agent_calls(
     An agent here is a program with a token. Only the agent that called and its person may read the answer,
     so the answer is stored apart from the proposal.
     """
-    if not any(p.agent for p in visible):
+    if not any(proposal.agent for proposal in visible):
         return visible
     accounts = people.load_person(session, actor).accounts
     result = []
-    for p in visible:
-        is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
-        if p.agent and is_theirs:
-            result.append(agent_calls.unseal(session, p))
+    for proposal in visible:
+        is_theirs = str(actor) == f"{AGENTS}:{proposal.agent}" or str(proposal.requester) in accounts
+        if proposal.agent and is_theirs:
+            result.append(agent_calls.unseal(session, proposal))
         else:
-            result.append(p)
+            result.append(proposal)
     return result
 
 
@@ -371,45 +381,49 @@ def cards_of(
 ) -> dict[str, Card]:
     """Return the cards of these proposals by id. Shared rows are read once for all cards."""
     # the members of each group, by the id of its first proposal, whose card has the buttons for all
-    groups = proposals.load_siblings(session, {p.message_id for p in shown if not p.batch})
+    groups = proposals.load_siblings(
+        session, {proposal.message_id for proposal in shown if not proposal.batch}
+    )
     declined = proposals.find_declined_before(session, shown)
     policy = policies.load(session)
     pause_words = ""
-    if policy.book.paused:
-        pause_words = rules.format_pause(session, policy.book.zone)
-    schemas = {p.id: available.schema_of(session, p) for p in shown}
+    if policy.rulebook.paused:
+        pause_words = rules.format_pause(session, policy.rulebook.zone)
+    schemas = {proposal.id: available.schema_of(session, proposal) for proposal in shown}
     accounts: set[str] = set()
-    for p in shown:
-        accounts.update(find_accounts_on_card(p, schemas[p.id]))
+    for proposal in shown:
+        accounts.update(find_accounts_on_card(proposal, schemas[proposal.id]))
     names = people.find_known_names(session, accounts)
     cards = {}
-    for p in shown:
-        cards[p.id] = render_card(
-            p,
-            schemas[p.id],
-            () if p.batch else groups.get(p.id, ()),
-            grantable=grants.is_grantable(session, policies, p),
+    for proposal in shown:
+        cards[proposal.id] = render_card(
+            proposal,
+            schemas[proposal.id],
+            () if proposal.batch else groups.get(proposal.id, ()),
+            grantable=grants.is_grantable(session, policies, proposal),
             pause_words=pause_words,
-            declined_before=declined.get(p.id),
+            declined_before=declined.get(proposal.id),
             names=names,
-            zone=policy.book.zone,
-            stand_ins=rights.list_stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
+            zone=policy.rulebook.zone,
+            stand_ins=rights.list_stand_ins(session, policy, proposal)
+            if proposal.state is State.PROPOSED
+            else (),
         )
     return cards
 
 
-def _find_place_in_batch(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
-    if not p.batch:
+def _find_place_in_batch(proposal: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
+    if not proposal.batch:
         return None
     ids = [row.id for row in rows]
-    return PlaceInBatch(p.batch, len(rows), ids.index(p.id) + 1)
+    return PlaceInBatch(proposal.batch, len(rows), ids.index(proposal.id) + 1)
 
 
 def _cut_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
     """Return the first proposals of a page, at least one, up to the limit of characters."""
     chars = 0
-    for position, p in enumerate(page):
-        chars += len(str(p.arguments)) + len(str(p.preview))
+    for position, proposal in enumerate(page):
+        chars += len(str(proposal.arguments)) + len(str(proposal.preview))
         if position > 0 and chars > _MAX_PAGE_CHARS:
             return page[:position]
     return page

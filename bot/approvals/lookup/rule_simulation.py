@@ -58,7 +58,7 @@ class CorrectedCall(NamedTuple):
     by: str | None  # who made the correction, if known
     reason: str | None  # of a decline
 
-    def words(self, zone: tzinfo) -> str:
+    def format_line(self, zone: tzinfo) -> str:
         """Return the call as one line of a list."""
         text = f"`{self.id[:SHORT_ID_CHARS]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}"
         if self.by:
@@ -82,13 +82,13 @@ class TrialOfRule:
     zone: tzinfo  # the team's time zone
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The result as text for a chat."""
         spared = self.effects[Effect.SPARED]
         lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have asked."]
         if spared and self.price:
             lines.append(f"- Of these, people had declined, edited or undone {self.priced:,}:")
-            lines += [f"  - {call.words(self.zone)}" for call in self.price[:_MAX_IN_CHAT]]
+            lines += [f"  - {call.format_line(self.zone)}" for call in self.price[:_MAX_IN_CHAT]]
             if self.priced > _MAX_IN_CHAT:
                 lines.append(f"  - …and {self.priced - _MAX_IN_CHAT:,} more")
         elif spared:
@@ -122,14 +122,14 @@ def try_rule(
     that only older proposals are read.
     """
     current_policy = policies.load(session)
-    changed_policy = current_policy.with_book(with_rule(current_policy.book, rule))
+    changed_policy = current_policy.with_rulebook(with_rule(current_policy.rulebook, rule))
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
     last: PageCursor | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     # the arguments of calls are read only if some rule has conditions on them
     for row in past_proposals.list_newest(
-        session, since, before, with_arguments=changed_policy.book.has_conditions
+        session, since, before, with_arguments=changed_policy.rulebook.has_conditions
     ):
         rows_read += 1
         last = PageCursor(row.created_at, row.id)
@@ -158,7 +158,7 @@ def try_rule(
         price=[_describe_correction(session, proposal_id, correction) for proposal_id, correction in listed],
         priced=len(corrections),
         before=last if has_more else None,
-        zone=current_policy.book.zone,
+        zone=current_policy.rulebook.zone,
     )
 
 
@@ -207,13 +207,13 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
     return policy.judge(call)
 
 
-def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
+def with_rule(rulebook: Rulebook, rule: Rule) -> Rulebook:
     """Return the book with one more rule, in place of the rule that it replaces, if any.
 
     ``slot`` is the key by which a new rule replaces an earlier one.
     """
-    others = (other for other in book.rules if other.slot != rule.slot)
-    return replace(book, rules=(*others, rule))
+    others = (other for other in rulebook.rules if other.slot != rule.slot)
+    return replace(rulebook, rules=(*others, rule))
 
 
 def _find_correction(row: Any) -> str:
@@ -226,15 +226,15 @@ def _find_correction(row: Any) -> str:
 
 
 def _describe_correction(session: Session, proposal_id: str, correction: str) -> CorrectedCall:
-    p = proposals.get(session, proposal_id)
-    if p is None:
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None:
         raise KeyError(proposal_id)  # the same transaction has just read it
     by = None
     reason = None
     if correction == "declined":
-        by = p.decided_by
-        reason = redact_text(p.decline_reason) if p.decline_reason else None
+        by = proposal.decided_by
+        reason = redact_text(proposal.decline_reason) if proposal.decline_reason else None
     elif correction == "edited":
-        by = p.edited_by
-    title = redact_text(p.description)
-    return CorrectedCall(p.id, p.tool_name, title, p.created_at, correction, by, reason)
+        by = proposal.edited_by
+    title = redact_text(proposal.description)
+    return CorrectedCall(proposal.id, proposal.tool_name, title, proposal.created_at, correction, by, reason)

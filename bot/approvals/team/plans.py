@@ -47,16 +47,16 @@ def open_plan(session: Session, policies: Policies, plan: Proposal, now: datetim
     teammate = teams.get(session, plan.conversation_id)
     # a teammate's ``rounds``: the number of plans that it has submitted
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
-    by = Author.nod(Act.SUPERSEDED, f"{version} took its place")
+    author = Author.of_nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
     for earlier in proposals.list_open_in(session, plan.conversation_id):
         if earlier.kind.has_steps:
             cancelled = transitions.change_proposal(
-                session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED
+                session, earlier, author, now, State.CANCELLED, cause=Cause.SUPERSEDED
             )
             if cancelled:  # None if it has ended in the meantime
                 jobs.append(request_redraw(session, cancelled))
-    grants.end_with_plan(session, plan.conversation_id, by, now)
+    grants.end_with_plan(session, plan.conversation_id, author, now)
     if teammate is None:  # it is a plan of the lead agent itself
         return tuple(jobs)
     session.execute(
@@ -108,10 +108,10 @@ def review(
         return _approve(session, policies, plan, now)
     if verdict is Verb.REVISE and not feedback.strip():
         raise ToolError("Say in feedback what should change.")
-    by = make_lead_author(verdict, feedback)
+    author = make_lead_author(verdict, feedback)
     cause = Cause.REVISE if verdict is Verb.REVISE else None
     _, jobs = end_proposal(
-        session, plan, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback
+        session, plan, author, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback
     )
     return describe_stop(session, plan) or f"{teammate.name} has been told and will continue.", jobs
 
@@ -121,7 +121,7 @@ def describe_stop(session: Session, plan: Proposal) -> str:
     if not plan.teammate:
         return ""
     teammate = teams.get(session, plan.conversation_id)
-    if teammate and not teammate.over:
+    if teammate and not teammate.has_ended:
         return ""
     return f"{plan.teammate} has stopped: that was its last version."
 
@@ -136,18 +136,20 @@ def _approve(
     if was_reviewed(plan):
         raise ToolError("You have already approved it. People must decide as well.")
     plan = rights.without_void_votes(session, policies, plan)
-    by = make_lead_author(Act.REVIEWED)
+    author = make_lead_author(Act.REVIEWED)
     review_vote = Vote(str(LEAD), LEAD, Act.REVIEWED, None, now)
     votes = (*plan.votes, review_vote)
     if approver is Approver.BOTH and len(people.list_voters(session, plan, Verb.APPROVE)) < plan.quorum:
-        plan = move_or_raise(session, plan, by, now, votes=votes)
+        plan = move_or_raise(session, plan, author, now, votes=votes)
         return "Your approval counts. A person must approve it as well.", (request_redraw(session, plan),)
     approvals = [vote for vote in plan.votes if vote.verb == Verb.APPROVE]
     if approvals:
         who = f"{approvals[-1].actor.label} and {LEAD.name}"
     else:
-        who = f"{LEAD.name} ({plan.rule})"  # the rule says that the lead agent alone approves
-    plan = move_or_raise(session, plan, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+        who = f"{LEAD.name} ({plan.rule_text})"  # the rule says that the lead agent alone approves
+    plan = move_or_raise(
+        session, plan, author, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
+    )
     return "Approved.", (request_redraw(session, plan), Job(Work.EXECUTE, plan.id))
 
 
@@ -162,11 +164,11 @@ def store_ticked_steps(
 ) -> tuple[Job, ...]:
     """Store the numbers of all done steps of an approved plan, and return the job that redraws its card."""
     new_steps = sorted(set(ticked) - set(plan.ticked))
-    by = Author.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
-    p = transitions.change_proposal(session, plan, by, now, ticked=ticked)
-    if p is None:
+    author = Author.of_nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
+    proposal = transitions.change_proposal(session, plan, author, now, ticked=ticked)
+    if proposal is None:
         return ()
-    return (request_redraw(session, p),)
+    return (request_redraw(session, proposal),)
 
 
 def tick_step(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:

@@ -24,7 +24,7 @@ from bot.domain.plans import MAX_SUBMITTED_PLANS
 from bot.domain.proposal_states import State
 from bot.domain.proposals import Proposal
 from bot.domain.teams import CHANNEL, OVER, TeamLimits, Teammate, TeammateState, make_teammate_name
-from bot.domain.text import one_line, storable
+from bot.domain.text import one_line, replace_unstorable
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals, teams, turns
 from bot.store.audit.log import Author
@@ -80,7 +80,7 @@ def spawn(
             key=ident,
             private=lead.private,
             owner=str(asker),
-            title=storable(f"{name}: {task}")[:_TITLE_CHARS],
+            title=replace_unstorable(f"{name}: {task}")[:_TITLE_CHARS],
             created_at=now,
             shown_at=str(lead.origin),
         )
@@ -91,8 +91,8 @@ def spawn(
         lead_id=lead.id,
         place=str(lead.origin),
         name=name,
-        role=storable(one_line(role)),
-        task=storable(task),
+        role=replace_unstorable(one_line(role)),
+        task=replace_unstorable(task),
         tools=list(tools) if tools is not None else None,
         needs_plan=needs_plan,
         position=len(team),
@@ -175,7 +175,7 @@ def finish(
     does not know of the end yet. ``wake_lead``: give the lead agent a turn for that immediately; otherwise it
     reads the note in its next turn.
     """
-    end_text = storable(bound_text(end_text, _MAX_RESULT_CHARS))
+    end_text = replace_unstorable(bound_text(end_text, _MAX_RESULT_CHARS))
     ended = session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == teammate_id, col(TeammateRow.standing).not_in(OVER))
@@ -185,7 +185,7 @@ def finish(
     if ended is None:
         return ()
     lead_id, name = ended
-    grants.end_with_conversation(session, teammate_id, Author.nod(Act.END_WITH_TEAMMATE), now)
+    grants.end_with_conversation(session, teammate_id, Author.of_nod(Act.END_WITH_TEAMMATE), now)
     jobs: list[Job] = []
     if tell_lead:
         note = f"[Nod] Teammate {name} {_END_PHRASES[standing]}:\n{_quote(end_text)}"
@@ -193,36 +193,45 @@ def finish(
     return (*jobs, teams.mark_team_changed(session, lead_id))
 
 
-def settle_answer_of_teammate(session: Session, p: Proposal, now: datetime) -> SettledAnswer:
-    """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
+def settle_answer_of_teammate(session: Session, proposal: Proposal, now: datetime) -> SettledAnswer:
+    """Handle the end of all calls of a teammate's answer, of which ``proposal`` ended last.
 
     A teammate that has ended does not continue. If one of its calls ended after it, the lead agent is told
     the outcome. A teammate that may submit no further plan is stopped.
     """
-    teammate = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, proposal.conversation_id)
     if teammate is None:
         return SettledAnswer(continues=True, jobs=())
-    if teammate.over:
-        if p.state not in (State.SUCCEEDED, State.FAILED):  # the call did not run: there is nothing to tell
+    if teammate.has_ended:
+        # the call did not run: there is nothing to tell
+        if proposal.state not in (State.SUCCEEDED, State.FAILED):
             return SettledAnswer(continues=False, jobs=())
-        text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
+        text = (
+            f"[Nod] What teammate {teammate.name} had proposed: {proposal.description}: {for_model(proposal)}"
+        )
         return SettledAnswer(continues=False, jobs=_tell_lead(session, teammate.lead_id, text, now))
     # ``rounds``: the number of plans that the teammate has submitted
-    if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_SUBMITTED_PLANS:
+    if (
+        proposal.kind.has_steps
+        and proposal.state is State.DECLINED
+        and teammate.rounds >= MAX_SUBMITTED_PLANS
+    ):
         count = MAX_SUBMITTED_PLANS
-        why = f"It submitted {count} plans and none was approved. The last reason: {p.decline_reason}"
+        why = f"It submitted {count} plans and none was approved. The last reason: {proposal.decline_reason}"
         jobs = finish(session, teammate.id, TeammateState.STOPPED, why, now)
         return SettledAnswer(continues=False, jobs=jobs)
     return SettledAnswer(continues=True, jobs=(teams.mark_team_changed(session, teammate.lead_id),))
 
 
-def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
-    """Set a teammate that is done to work again, after its proposal ``p`` was opened again."""
-    if not p.teammate:
+def resume_work(session: Session, proposal: Proposal) -> tuple[Job, ...]:
+    """Set a teammate that is done to work again, after its proposal ``proposal`` was opened again."""
+    if not proposal.teammate:
         return ()
     lead_id = session.execute(
         update(TeammateRow)
-        .where(col(TeammateRow.id) == p.conversation_id, col(TeammateRow.standing) == TeammateState.DONE)
+        .where(
+            col(TeammateRow.id) == proposal.conversation_id, col(TeammateRow.standing) == TeammateState.DONE
+        )
         .values(standing=TeammateState.WORKING, words="", ended_at=None)
         .returning(col(TeammateRow.lead_id))
     ).scalar_one_or_none()

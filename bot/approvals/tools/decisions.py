@@ -58,7 +58,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         visible = (involvement.proposal for involvement in involvements)
         summaries = []
         for first, *others in group_by_card(visible):  # a batch is one entry
-            summary = _summarize(first, policies.latest_policy.book.zone)
+            summary = _summarize(first, policies.latest_policy.rulebook.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
                 summary["more_of_its_batch"] = len(others)
@@ -76,9 +76,13 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         summaries = []
         for involvement in await database.read(_list_visible, context, _DECIDED, policies):
             if involvement.voted or involvement.asked:
-                p = involvement.proposal
-                summary = _summarize(p, policies.latest_policy.book.zone)
-                summary |= {"state": p.state, "decided_by": p.decided_by, "you_voted": involvement.voted}
+                proposal = involvement.proposal
+                summary = _summarize(proposal, policies.latest_policy.rulebook.zone)
+                summary |= {
+                    "state": proposal.state,
+                    "decided_by": proposal.decided_by,
+                    "you_voted": involvement.voted,
+                }
                 summaries.append(summary)
         return _cut_to(summaries, limit)
 
@@ -94,14 +98,14 @@ def _list_visible(
     conversation = conversations.get_conversation(session, context.conversation_id)
     involvements = [
         _Involvement(
-            p,
-            asked=people.load_person(session, p.requester) == person,
-            may_decide=rights.find_objection(session, policies, p, actor) is None,
+            proposal,
+            asked=people.load_person(session, proposal.requester) == person,
+            may_decide=rights.find_objection(session, policies, proposal, actor) is None,
             # for each vote, the ids of the person who pressed and of the person they stood in for
-            voted=any(person.id in voter_ids for voter_ids in people.list_voters(session, p)),
+            voted=any(person.id in voter_ids for voter_ids in people.list_voters(session, proposal)),
         )
-        for p in proposals.list_in_states(session, states, _MAX_SCANNED)
-        if p.kind is not kinds.SUGGESTION  # a suggestion is about Nod's own rules
+        for proposal in proposals.list_in_states(session, states, _MAX_SCANNED)
+        if proposal.kind is not kinds.SUGGESTION  # a suggestion is about Nod's own rules
     ]
     if conversation is None:
         return []
@@ -110,15 +114,15 @@ def _list_visible(
     return [entry for entry in involvements if entry.proposal.conversation_id == conversation.id]
 
 
-def _summarize(p: Proposal, zone: tzinfo) -> dict[str, Any]:
+def _summarize(proposal: Proposal, zone: tzinfo) -> dict[str, Any]:
     summary = {
-        "id": p.id,
-        "what": p.description,
-        "asked_by": p.requester.label,
-        "asked_at": _format_time(p.created_at, zone),
+        "id": proposal.id,
+        "what": proposal.description,
+        "asked_by": proposal.requester.label,
+        "asked_at": _format_time(proposal.created_at, zone),
     }
-    if p.state is State.PROPOSED:
-        summary["expires_at"] = _format_time(p.expires_at, zone)
+    if proposal.state is State.PROPOSED:
+        summary["expires_at"] = _format_time(proposal.expires_at, zone)
     return summary
 
 

@@ -142,8 +142,8 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
         stopped = _find_at_work(session, context, teammate)
         why = f"The lead agent stopped it: {reason}"
-        by = plans.make_lead_author(Act.STOP, reason)
-        jobs = stops.stop(session, stopped, by, plans.LEAD.name, why, context.now, tell_lead=False)
+        author = plans.make_lead_author(Act.STOP, reason)
+        jobs = stops.stop(session, stopped, author, plans.LEAD.name, why, context.now, tell_lead=False)
         return EffectResult(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
@@ -216,14 +216,16 @@ def plan_step_done(
 def _find_at_work(session: Session, context: EffectContext, name: str) -> Teammate:
     """Return the teammate of that name. Raises ToolError if it does not exist or is not at work."""
     teammate = teams.get_by_name(session, context.conversation.id, name)
-    if teammate.standing is not TeammateState.WORKING:
-        raise ToolError(f"{teammate.name} is {teammate.standing} and can't receive messages. Start another.")
+    if teammate.stored_state is not TeammateState.WORKING:
+        raise ToolError(
+            f"{teammate.name} is {teammate.stored_state} and can't receive messages. Start another."
+        )
     return teammate
 
 
 def _format_teammate(teammate: Teammate) -> str:
     plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
-    # ``words``: the result or the reason of the end; ``about``: the current activity
-    report = (teammate.words or teammate.about)[:_MAX_REPORT_CHARS]
+    # ``outcome``: the result or the reason of the end; ``status_text``: the current activity
+    report = (teammate.outcome or teammate.status_text)[:_MAX_REPORT_CHARS]
     line = f"- {teammate.name} ({teammate.role}): {teammate.state}{plan}. {report}"
     return line.rstrip(". ") + "."

@@ -188,7 +188,7 @@ def is_urgent(session: Session, proposal: Proposal) -> bool:
 
 def find_admins(policy: Policy) -> list[Address]:
     """Return the private chats of all admins, always in the same order."""
-    return [Address.parse(admin) for admin in sorted(policy.holders(Role.ADMIN))]
+    return [Address.parse(admin) for admin in sorted(policy.list_holders(Role.ADMIN))]
 
 
 def _list_watchers(session: Session) -> list[WatchDelivery]:

@@ -30,15 +30,15 @@ def draw_card(
     proposal: Proposal,
     available: AvailableTools,
     policies: Policies,
-    at: Address | None,
+    address: Address | None,
     *,
-    together: bool,
+    as_batch: bool,
 ) -> ProposalCard:
-    """Return a proposal's card for a reader ``at`` an address; None for no place in particular.
+    """Return a proposal's card for a reader at ``address``; None for no place in particular.
 
-    ``together``: as in `Cards.load_card`.
+    ``as_batch``: as in `Cards.load_card`.
     """
-    if together and proposal.batch:
+    if as_batch and proposal.batch:
         members = proposals.list_of_batch(session, proposal.batch)
         cards = cards_of(session, policies, available, members)
         proposal = members[0]
@@ -46,8 +46,8 @@ def draw_card(
     else:
         card = cards_of(session, policies, available, [proposal])[proposal.id]
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    if at is not None and conversation is not None and card.pending:
-        card = _place_card_at(session, policies, conversation, proposal, card, at)
+    if address is not None and conversation is not None and card.pending:
+        card = _place_card_at(session, policies, conversation, proposal, card, address)
     return ProposalCard(proposal, card)
 
 
@@ -57,16 +57,18 @@ def _place_card_at(
     conversation: Conversation,
     proposal: Proposal,
     card: Card,
-    at: Address,
+    address: Address,
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
     # True if the reader is in another chat than where it was asked for. An agent's request was asked for in
     # no chat that people could open, and its card names the agent instead.
-    is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
+    is_elsewhere = (
+        address != conversation.origin and not same_chat(origin, str(address)) and not proposal.agent
+    )
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
-    origin_chat = _describe_origin(conversation, at, names) if is_elsewhere else None
+    origin_chat = _describe_origin(conversation, address, names) if is_elsewhere else None
 
     may_approve = True
     has_other_copies = False  # then the card says that people who may approve have it, too
@@ -87,16 +89,16 @@ def _place_card_at(
         origin_chat=origin_chat,
         may_approve=may_approve,
         deciders_have_copies=has_other_copies,
-        escalated=any(same_chat(chat, str(at)) for chat in chats),
+        escalated=any(same_chat(chat, str(address)) for chat in chats),
         names=names,
     )
 
 
-def _describe_origin(conversation: Conversation, at: Address, names: Names) -> OriginChat:
-    """Return the chat where a card was asked for, as people who read it ``at`` another chat see it."""
+def _describe_origin(conversation: Conversation, address: Address, names: Names) -> OriginChat:
+    """Return the chat where a card was asked for, as people in another chat, at ``address``, read it."""
     origin = str(conversation.origin)
     channel = name_of_channel(conversation.origin.channel)
-    in_channel = "" if conversation.origin.channel == at.channel else f" in {channel}"
+    in_channel = "" if conversation.origin.channel == address.channel else f" in {channel}"
     if conversation.private:
         return OriginChat(f"a private chat{in_channel}", None, has_own_name=False)
     if channel[:1].islower():  # a single place, such as "the console"; Slack has many

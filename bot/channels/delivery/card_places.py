@@ -51,8 +51,8 @@ def find_card_places(
     all_routes = list(routes)
     if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
         all_routes.append(Address.parse(proposal.connection.owner))
-    if policy.book.list_about(Subject.ROUTE):
-        all_routes += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
+    if policy.rulebook.list_about(Subject.ROUTE):
+        all_routes += map(Address.parse, policy.rulebook.routes(rights.call_of(session, proposal)))
 
     requester_chat = find_requester_chat(proposal)
     private_chats: list[Address] = []

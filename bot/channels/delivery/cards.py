@@ -399,7 +399,7 @@ class Cards:
         Raises LeasedElsewhere if another process is doing so.
         """
         if self.has_posters:
-            async with self.leases.held(f"cards of {message_id}"):
+            async with self.leases.hold(f"cards of {message_id}"):
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
@@ -489,11 +489,11 @@ class Cards:
             await channel.changed()
 
     async def load_card(
-        self, proposal_id: str, at: Address | None = None, *, together: bool = False
+        self, proposal_id: str, address: Address | None = None, *, as_batch: bool = False
     ) -> ProposalCard:
-        """Return the card as it is now, for a reader ``at`` an address, or for no place in particular.
+        """Return the card as it is now, for a reader at ``address``, or for no place in particular.
 
-        ``together``: for a proposal of a batch, return the batch's first proposal and the card of the batch.
+        ``as_batch``: for a proposal of a batch, return the batch's first proposal and the card of the batch.
         Raises KeyError for an unknown id.
         """
         available = await self.registry.load_tools()
@@ -502,7 +502,7 @@ class Cards:
             proposal = proposals.get(session, proposal_id)
             if proposal is None:
                 raise KeyError(proposal_id)
-            return draw_card(session, proposal, available, self.policies, at, together=together)
+            return draw_card(session, proposal, available, self.policies, address, as_batch=as_batch)
 
         return await self.database.read(read_card)
 
@@ -522,8 +522,8 @@ class Cards:
         self, session: Session, proposal: Proposal, available: AvailableTools, address: Address
     ) -> ProposalCard:
         """Return the card for a place, with the group's buttons only if all its cards are posted there."""
-        proposal, card = draw_card(session, proposal, available, self.policies, address, together=True)
-        if card.group is None or posted_cards.are_posted_at(session, card.group.members, address):
+        proposal, card = draw_card(session, proposal, available, self.policies, address, as_batch=True)
+        if card.group is None or posted_cards.are_posted_at(session, card.group.approvable_ids, address):
             return ProposalCard(proposal, card)
         return ProposalCard(proposal, card.without_group)
 

@@ -24,7 +24,7 @@ from bot.store import people
 def list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
     """Return the people who are named as deciders, and their stand-ins."""
     named = proposal.deciders.list_named(proposal.requester)
-    stand_ins = (absence.stand_in for absence in policy.absences if absence.who in named)
+    stand_ins = (absence.stand_in for absence in policy.absences if absence.absent in named)
     actors = tuple(dict.fromkeys((*named, *stand_ins)))
     names = people.find_known_names(session, map(str, actors))
     return tuple(replace(actor, name=actor.name or names.get(str(actor), "")) for actor in actors)
@@ -34,9 +34,9 @@ def list_accounts_by_name_or_role(policy: Policy, proposal: Proposal) -> frozens
     """Return the known accounts that may decide by name, group or role, and those of their stand-ins."""
     accounts_and_groups = set(policy.expand_groups(proposal.deciders.people))
     for role in proposal.deciders.roles:
-        accounts_and_groups.update(policy.holders(Role(role), proposal.deciders.place))
+        accounts_and_groups.update(policy.list_holders(Role(role), proposal.deciders.place))
     accounts = {account for account in accounts_and_groups if not is_group(account)}
-    accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.who) in accounts}
+    accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.absent) in accounts}
     return frozenset(accounts)
 
 

@@ -51,7 +51,7 @@ class TeamStatusDelivery:
 
         Raises LeasedElsewhere if another process is doing so.
         """
-        async with self.leases.held(f"team of {lead_id}"):
+        async with self.leases.hold(f"team of {lead_id}"):
             for _ in range(_MAX_PASSES):
                 outdated = await self.database.read(_find_outdated, lead_id)
                 if outdated is None or not await self._draw(outdated.row, outdated.status):

@@ -112,7 +112,7 @@ class Turns:
         self._pauses: Pauses[str] = Pauses(self.clock)  # by conversation id
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
+    def needs_delivery(self, conversation: Conversation, rulebook: Rulebook) -> bool:
         """Tell if lines or cards of the conversation must be posted, since people there can't read the rows.
 
         This is also true for requests of programs (``AGENTS``), and if cards have routes. While a feature
@@ -125,7 +125,7 @@ class Turns:
             return origin.channel != SHELL  # a process that has the channel delivers it
         if poster_at(self.channels, origin) is not None:
             return True
-        return bool(self.routes or book.list_about(Subject.ROUTE))
+        return bool(self.routes or rulebook.list_about(Subject.ROUTE))
 
     async def show(
         self, turn: Turn, events: AsyncIterator[TurnEvent], *, needs_delivery: bool
@@ -198,7 +198,7 @@ class Turns:
 
         Raises LeasedElsewhere if another process holds the lease.
         """
-        async with self._lock(conversation_id), self.leases.held(_name_lease(conversation_id)):
+        async with self._lock(conversation_id), self.leases.hold(_name_lease(conversation_id)):
             yield
 
     def _lock(self, name: str) -> asyncio.Lock:

@@ -81,12 +81,12 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     if must_view_first:
         verbs = [verb for verb in verbs if verb not in APPROVING_VERBS]
 
-    usual = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
-    rare = [make_labelled_button(card, verb) for verb in verbs if card.button(verb).rare]
+    usual = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).is_in_menu]
+    rare = [make_labelled_button(card, verb) for verb in verbs if card.button(verb).is_in_menu]
     with_reasons = [verb for verb in verbs if card.button(verb).needs is Needs.REASON]
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
 
-    if card.led:  # people may read the turn that led to the proposal
+    if card.has_context:  # people may read the turn that led to the proposal
         rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT_LABEL))
     view_label = VIEW_ALL_LABEL if card.pending else DETAILS_LABEL
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
@@ -115,7 +115,7 @@ def _make_batch_rows(card: Card, batch: Batch, *, must_view_first: bool) -> list
     others = [verb for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if verb in card.verbs]
     buttons += [make_labelled_button(card, verb) for verb in others]
     context = []
-    if card.led:
+    if card.has_context:
         context.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT_LABEL))
     return lay_out_rows([buttons, context])
 
@@ -230,7 +230,7 @@ def make_offer_rows(offers: Sequence[CommandOffer]) -> list[Component]:
             "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
             "label": cut_label(f"{offer.label} {number}", MAX_BUTTON_UNITS),
-            "custom_id": make_offer_mark(offer.words),
+            "custom_id": make_offer_mark(offer.text),
         }
         for number, offer in enumerate(offers, 1)
     ]

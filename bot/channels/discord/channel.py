@@ -339,7 +339,7 @@ class DiscordChannel(Platform):
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
         """Post a text and a numbered line for each command, with their buttons below."""
         place = DiscordPlace.of(address)
-        lines = [f"{number}. {literal(offer.about)}" for number, offer in enumerate(offers, 1)]
+        lines = [f"{number}. {literal(offer.description)}" for number, offer in enumerate(offers, 1)]
         *first, last = split("\n".join([neutralise(markdown), *lines]), MAX_CONTENT_UNITS) or [""]
         for text in first:
             await self._rest.post(place, {"content": text, "flags": PLAIN})

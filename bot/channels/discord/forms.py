@@ -54,8 +54,8 @@ class _Option(NamedTuple):
 def ask_words(card: Card, verb: Verb) -> Json:
     """Return the modal that asks for a reason, or for the changes to a plan."""
     button = card.button(verb)
-    label = button.asks.question if button.asks else button.label
-    hint = button.asks.hint if button.asks else ""
+    label = button.text_question.question if button.text_question else button.label
+    hint = button.text_question.hint if button.text_question else ""
     text_input = _make_text_input(REASON, required=button.needs is Needs.TEXT)
     return _make_modal(card, verb, [_make_label(label, text_input, hint)])
 
@@ -69,7 +69,7 @@ def ask_grant(
     of the scopes are also shown in full above the menus, which cut them.
     """
     lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in scopes)]
-    durations = [(duration, duration.words) for duration in GrantDuration]
+    durations = [(duration, duration.label) for duration in GrantDuration]
     parts: list[Json] = [
         {"type": TEXT_TYPE, "content": cut_to_units("\n".join(lines), MAX_INPUT_UNITS)},
         _make_label("What may run without asking", _make_grant_menu(RUNG, scopes)),

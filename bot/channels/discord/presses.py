@@ -183,8 +183,8 @@ class DiscordPresses:
         verb = press.verb
         button = card.button(verb)
         # who may not press is refused by the core without a question
-        question = button.sure if may_press else None
-        text = f"{question.question} {question.more}" if question else ""
+        question = button.confirmation if may_press else None
+        text = f"{question.question} {question.warning}" if question else ""
         if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
             confirm = make_labelled_button(card, verb, Way.READ, question.yes)
             return Display(literal(text), lay_out_rows([[confirm]]))
@@ -225,7 +225,7 @@ class DiscordPresses:
         """
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
-            members = card.group.members
+            members = card.group.approvable_ids
             member_cards = [await self.lookup.card(member, press.actor, press.address) for member in members]
             cards = [member_card for member_card in member_cards if member_card]
         hides_something = any(
@@ -251,7 +251,7 @@ class DiscordPresses:
         may_press = await self.lookup.may_press(pressed_card.proposal_id, press.actor, press.address)
         buttons = []
         if may_press or not pressed_card.pending:
-            retry_question = pressed_card.button(Verb.RETRY).sure
+            retry_question = pressed_card.button(Verb.RETRY).confirmation
             for verb in pressed_card.verbs:
                 if verb not in verbs:
                     continue

@@ -224,7 +224,7 @@ def button(
         question = question or Confirmation(f"{label}?", label, "Not now")
         element["confirm"] = {
             "title": plain(text.one_line(question.question), MAX_CONFIRM_TITLE_UNITS),
-            "text": plain(warning or text.one_line(question.more), MAX_CONFIRM_TEXT_UNITS),
+            "text": plain(warning or text.one_line(question.warning), MAX_CONFIRM_TEXT_UNITS),
             "confirm": plain(question.yes, MAX_CONFIRM_BUTTON_UNITS),
             "deny": plain(question.no, MAX_CONFIRM_BUTTON_UNITS),
         }

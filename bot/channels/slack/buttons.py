@@ -47,7 +47,7 @@ _BATCH_QUESTIONS = {
 }
 """The question before a press counts for all rows of a batch."""
 _VERBS_THAT_ASK_TEXT = frozenset(
-    verb for verb in Verb if BUTTONS[verb].needs is Needs.TEXT and not BUTTONS[verb].rare
+    verb for verb in Verb if BUTTONS[verb].needs is Needs.TEXT and not BUTTONS[verb].is_in_menu
 )
 """Verbs with a button on the card that asks for a text, such as what to change."""
 _NOT_IN_CARD_MENU = frozenset({*CHOICES, *_VERBS_THAT_ASK_TEXT, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
@@ -149,7 +149,9 @@ def _make_approve_button(card: Card, value: str, *, shows_all: bool) -> Block:
     approve = card.button(Verb.APPROVE)
     style = "danger" if approve.look is Look.DANGER else "primary"
     if shows_all:
-        return blocks.button(approve.label, action_id(Verb.APPROVE), value, style, question=approve.sure)
+        return blocks.button(
+            approve.label, action_id(Verb.APPROVE), value, style, question=approve.confirmation
+        )
     label = "View all, then answer" if card.kind.is_answer else "View all, then approve"
     if card.kind.has_steps:
         label = f"{label} plan"
@@ -172,7 +174,7 @@ def _make_batch_buttons(card: Card, value: str, *, shows_all: bool) -> Iterator[
 def _make_button(card: Card, verb: Verb, value: str, style: str = "", warning: str = "") -> Block:
     """Return the button of a verb. ``warning`` takes the place of the question that the verb has."""
     button = card.button(verb)
-    question = None if warning else button.sure
+    question = None if warning else button.confirmation
     return blocks.button(button.label, action_id(verb), value, style, warning, question)
 
 
@@ -244,11 +246,11 @@ def make_group_buttons(card: Card) -> list[Block]:
     if card.group is None:
         return []
     value = f"{card.proposal_id}:{card.group.round}"  # an edit of any of them changes the group's round
-    question = f"This is for all {card.group.open} open changes of this answer; each has its own card."
+    question = f"This is for all {card.group.open_count} open changes of this answer; each has its own card."
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
         approve_question = question
-        irreversible_count = card.group.irreversible
+        irreversible_count = card.group.irreversible_count
         if irreversible_count:
             which = "it" if irreversible_count == 1 else "each"
             approve_question += f" {irreversible_count} can't be undone: approve {which} there."

@@ -68,7 +68,7 @@ def render(card: Card, team: str = "") -> SlackCard:
 
     if not card.pending:
         resolved = _render_resolved(card)
-        if card.batch or card.carried_out:
+        if card.batch or card.is_approved_plan:
             shown = [*resolved, *blocks.rich(change), *_render_notes(card)]
             return SlackCard(shown, notification, shows_all=True)
         return SlackCard([*_render_group(card), *resolved, *_render_notes(card)], notification, shows_all)
@@ -99,7 +99,7 @@ def _render_group(card: Card) -> list[Block]:
     buttons = [] if card.batch else make_group_buttons(card)
     if card.group is None or not buttons:
         return []
-    open_count = card.group.open
+    open_count = card.group.open_count
     size = card.group.size
     changes = f"{size} changes" if open_count == size else f"{open_count} of {size} changes"
     return [blocks.context(f"{changes} in this answer are open."), blocks.actions(*buttons)]
@@ -122,8 +122,10 @@ def _render_intro(card: Card) -> Iterator[RichLine]:
         yield RichLine(
             (TextRun("⚠️ "), TextRun(text.cut(text.one_line(card.warning), _REMARK_UNITS)[0], "bold"))
         )
-    if card.why.strip():
-        yield RichLine((TextRun("Why: ", "bold"), TextRun(text.cut(card.why.strip(), _REASON_UNITS)[0])))
+    if card.shown_reason.strip():
+        yield RichLine(
+            (TextRun("Why: ", "bold"), TextRun(text.cut(card.shown_reason.strip(), _REASON_UNITS)[0]))
+        )
 
 
 def _render_notes(card: Card) -> list[Block]:
@@ -133,7 +135,7 @@ def _render_notes(card: Card) -> list[Block]:
     """
     shown = []
     if card.annotations:
-        shown.append(blocks.context(*(f"💬 {annotation.words}" for annotation in card.annotations)))
+        shown.append(blocks.context(*(f"💬 {annotation.line}" for annotation in card.annotations)))
     if card.acts_as and not card.pending:
         shown.append(blocks.context(card.acts_as))
     if card.notes:
@@ -145,8 +147,8 @@ def _write_asker(card: Card, team: str) -> str | Block:
     """Write the requester. On a copy in another chat, add the original channel, as a link if possible."""
     channel = find_linkable_channel(card.origin, team) if card.origin else None
     if channel is None:
-        return card.asked
-    asker = text.cut(replace(card, asked_in="").asked, _REMARK_UNITS)[0]
+        return card.requester_line
+    asker = text.cut(replace(card, asked_in="").requester_line, _REMARK_UNITS)[0]
     return blocks.mrkdwn_block(f"{text.escape(asker)} in <#{channel}>")
 
 
@@ -154,7 +156,7 @@ def _write_deciders(card: Card, team: str) -> str | Block:
     """Write the people who may decide. A new card mentions people of its workspace, so they are notified."""
     if card.asker_decides:
         return ""
-    parts = card.circle.parts
+    parts = card.decider_names.parts
     if len(card.deciders) > _MAX_MENTIONING_CHARS or not any(isinstance(part, Actor) for part in parts):
         return f"Can decide: {text.cut(card.deciders, _REMARK_UNITS)[0]}"
     return blocks.mrkdwn_block(f"Can decide: {''.join(_write_mention(part, team) for part in parts)}")
@@ -170,9 +172,9 @@ def _write_mention(part: Actor | str, team: str) -> str:
 
 def _render_pending(card: Card, team: str, *, shows_all: bool) -> list[Block]:
     """Return the footer and the buttons of an open card."""
-    votes = "; ".join(card.tally)
+    votes = "; ".join(card.shown_votes)
     facts = (_write_asker(card, team), _write_deciders(card, team), card.acts_as, votes, card.undo_note)
-    footer = blocks.footer(*facts, label="Expires", at=card.expires)
+    footer = blocks.footer(*facts, label="Expires", at=card.local_expires_at)
     return [footer, blocks.actions(*make_pending_buttons(card, shows_all=shows_all))]
 
 
@@ -184,8 +186,10 @@ def _render_resolved(card: Card) -> list[Block]:
     result = card.result.strip()
     if result:
         lines.append(RichLine((TextRun(text.cut(result, MAX_SHOWN_UTF16_UNITS)[0]),), preformatted=True))
-    outcome = text.cut(card.end, _OUTCOME_UNITS)[0]
-    outcome_and_votes = text.cut("; ".join(filter(None, (outcome, *card.tally))), _OUTCOME_AND_VOTES_UNITS)[0]
+    outcome = text.cut(card.outcome_line, _OUTCOME_UNITS)[0]
+    outcome_and_votes = text.cut(
+        "; ".join(filter(None, (outcome, *card.shown_votes))), _OUTCOME_AND_VOTES_UNITS
+    )[0]
     is_running = card.running_since is not None
     outcome_section = blocks.outcome_section(
         outcome_and_votes, card.ended_at, make_details_button(card), is_running=is_running

@@ -16,18 +16,18 @@ async def find_card(
     address: Address | None,
     ref: str | None = None,
     *,
-    together: bool = False,
+    as_batch: bool = False,
 ) -> tuple[Card | None, Address | None]:
     """Return the card, None if this person may not see it, and the address where it was found.
 
     A person's own chat with Nod is also known by their user id, so that address is tried, too.
-    ``together``: for a row of a batch, return the card of the whole batch.
+    ``as_batch``: for a row of a batch, return the card of the whole batch.
     """
-    card = await lookup.card(proposal_id, actor, address, ref, together=together)
+    card = await lookup.card(proposal_id, actor, address, ref, together=as_batch)
     if card is not None or address is None:
         return card, address
     place = SlackPlace.of(address)
     if place.private and place.thread is None:
         address = Address(actor.channel, actor.key)
-        card = await lookup.card(proposal_id, actor, address, ref, together=together)
+        card = await lookup.card(proposal_id, actor, address, ref, together=as_batch)
     return card, address

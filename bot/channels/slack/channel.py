@@ -222,7 +222,7 @@ class SlackChannel(Platform):
     async def check_place(self, address: Address) -> None:
         place = SlackPlace.of(address)
         with translate_errors():
-            await posting.check_place(await self._workspaces.client(place.team), place)
+            await posting.check_place(await self._workspaces.get_client(place.team), place)
 
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))
@@ -235,7 +235,7 @@ class SlackChannel(Platform):
 
     async def is_shared(self, address: Address) -> bool:
         place = SlackPlace.of(address)
-        client = await self._workspaces.client(place.team)
+        client = await self._workspaces.get_client(place.team)
         try:
             async with limit_time(_LOOKUP_SECONDS):
                 with translate_errors():
@@ -282,12 +282,12 @@ class SlackChannel(Platform):
         """Post a text and a line with a button for each command."""
         place = SlackPlace.of(address)
         lines_with_button = [
-            blocks.offer(number, offer.about, offer.label, make_offer_mark(offer.words))
+            blocks.offer(number, offer.description, offer.label, make_offer_mark(offer.text))
             for number, offer in enumerate(offers, 1)
         ]
-        plain_lines = [f"{number}. {offer.about}" for number, offer in enumerate(offers, 1)]
+        plain_lines = [f"{number}. {offer.description}" for number, offer in enumerate(offers, 1)]
         plain = text.escape_prose("\n".join([text.as_plain(markdown), *plain_lines]))
-        key = "\n".join([markdown, *(offer.words for offer in offers)])
+        key = "\n".join([markdown, *(offer.text for offer in offers)])
         forms: list[Message] = [
             {"text": plain, "blocks": [blocks.markdown(markdown), *lines_with_button]},
             {"text": plain},
@@ -326,7 +326,7 @@ class SlackChannel(Platform):
         accounts = [account for account in map(user_of, people) if account is not None]
         mentions = " ".join(mention_of(user) for team, user in accounts if team == place.team)
         with translate_errors():
-            client = await self._workspaces.client(place.team)
+            client = await self._workspaces.get_client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
         permalink = link["permalink"]
         mrkdwn = blocks.mrkdwn_block(f"{mentions} <{permalink}|Show the card>".strip())
@@ -347,7 +347,7 @@ class SlackChannel(Platform):
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         place = SlackPlace.of(address)
         with translate_errors():
-            client = await self._workspaces.client(place.team)
+            client = await self._workspaces.get_client(place.team)
             await posting.upload(client, place, name, content)
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
@@ -356,7 +356,7 @@ class SlackChannel(Platform):
         Slack gives the URL, which must be Slack's own.
         """
         with translate_errors():
-            client = await self._workspaces.client(SlackPlace.of(address).team)
+            client = await self._workspaces.get_client(SlackPlace.of(address).team)
             file = (await client.files_info(file=ref)).get("file") or {}
         if file.get("is_external"):
             raise NotDeliverable("it is kept outside Slack; download it and attach it")

@@ -63,7 +63,7 @@ class ThreadReader:
         is_complete = False
         try:
             async with asyncio.timeout(_MAX_READ_SECONDS):
-                client = await self.workspaces.client(place.team)
+                client = await self.workspaces.get_client(place.team)
                 is_complete = await self._read_pages(client, message, by_ts)
                 newest_messages = list(by_ts.values())[-_MAX_THREAD_MESSAGES:]
                 users = dict.fromkeys(str(sent["user"]) for sent in newest_messages if sent.get("user"))

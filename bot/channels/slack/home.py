@@ -81,8 +81,8 @@ def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
     for offer in offers[:_MAX_OFFERS]:
         label, _ = text.cut(offer.label, blocks.MAX_BUTTON_UNITS)
         shown += [
-            blocks.context(offer.about),
-            blocks.actions(blocks.button(label, action_id(SEND_COMMAND), offer.words)),
+            blocks.context(offer.description),
+            blocks.actions(blocks.button(label, action_id(SEND_COMMAND), offer.text)),
         ]
     return shown
 
@@ -112,7 +112,7 @@ def _render_entry(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     details = f"{sign}{outcome} Asked by {asker}."
     shown = blocks.rich([RichLine((TextRun(title, "bold"),)), RichLine((TextRun(details),))])
     if card.pending:
-        shown.append(blocks.footer(label="Expires", at=card.expires))
+        shown.append(blocks.footer(label="Expires", at=card.local_expires_at))
     elif card.decided_at:
         shown.append(blocks.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
     return [*shown, blocks.actions(*_make_buttons(card, may_decide=may_decide, is_own=is_own))]
@@ -190,7 +190,7 @@ class Homes:
         if self._published_hashes.get((team, user)) == home_hash:
             return
         try:
-            client = await self._workspaces.client(team)
+            client = await self._workspaces.get_client(team)
             await client.views_publish(user_id=user, view=home)
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.warning("App Home not published", team=team, why=str(error))

@@ -181,25 +181,25 @@ class Events:
         elif reply.answer is not Answer.DUPLICATE and reply.text:
             self._refuse(message, actor, reply.text)
 
-    def _refuse(self, message: IncomingMessage, actor: Actor, words: str) -> None:
+    def _refuse(self, message: IncomingMessage, actor: Actor, text: str) -> None:
         """Tell the author why their message was refused, once: a mention may come as two events."""
         if message.event_id in self.refused_events:
             return
         self.refused_events.append(message.event_id)
-        if message.addressed or not actor.outside:  # people from outside are told only if they called Nod
-            self.background.start(self._reply(message, words))
+        if message.addressed or not actor.is_outsider:  # people from outside are told only if they called Nod
+            self.background.start(self._reply(message, text))
 
-    async def _reply(self, message: IncomingMessage, words: str) -> None:
+    async def _reply(self, message: IncomingMessage, text: str) -> None:
         """Reply to the author where they see it.
 
         Slack shows an ephemeral message of a thread to no one before the thread has a reply.
         """
         place = message.place
         if place.private:
-            await post_directly(self.workspaces, place, words)
+            await post_directly(self.workspaces, place, text)
         else:
             reply_place = place if message.in_thread else SlackPlace(place.team, place.channel)
-            await tell_person(self.workspaces, reply_place, message.user, words)
+            await tell_person(self.workspaces, reply_place, message.user, text)
 
     async def _store_program_message(self, body: Mapping[str, Any], workspace: Workspace) -> None:
         """Store a message of another program in a followed thread, for a person's next turn."""
@@ -232,7 +232,7 @@ class Events:
         if event.get("tab") == "home":
             await self.homes.open_home(team, user)
             return
-        client = await self.workspaces.client(team)
+        client = await self.workspaces.get_client(team)
         await client.assistant_threads_setSuggestedPrompts(
             channel_id=event["channel"],
             title=_GREETING_TEXT,

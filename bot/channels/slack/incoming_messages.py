@@ -111,9 +111,9 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
     return Correction(place, reply_place, user, deleted, mention_event)
 
 
-def _remove_mention(words: str, bot_user: str) -> str:
+def _remove_mention(text: str, bot_user: str) -> str:
     """Return a text without the mention of Nod that it begins with."""
-    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", words).strip()
+    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", text).strip()
 
 
 def _write_substitute(event: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ class SlackPeople:
         lifetime = _CACHE_LIFETIME
         try:
             async with limit_time(_CALL_SECONDS):
-                client = await self._workspaces.client(team)
+                client = await self._workspaces.get_client(team)
                 response = await client.auth_test()
             organisation = str(response.get("enterprise_id") or "")
         except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
@@ -173,7 +173,7 @@ class SlackPeople:
         """Ask Slack for its record of a user, and cache it. Empty without an answer, which is noted."""
         try:
             async with asyncio.timeout(_CALL_SECONDS):
-                client = await self._workspaces.client(team)
+                client = await self._workspaces.get_client(team)
                 try:
                     response = await client.users_info(user=user)
                 except SlackApiError as error:
@@ -201,7 +201,7 @@ class SlackPeople:
         account_team, _, user = actor.key.partition("/")
         workspace = await self._workspaces.find(team)
         with translate_errors():
-            client = await self._workspaces.client(team)
+            client = await self._workspaces.get_client(team)
             try:
                 record: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
             except SlackApiError as error:

@@ -47,7 +47,7 @@ async def tell_person(
     fallback_text = text.notification(markdown)
     shown = [blocks.markdown(markdown, team), *blocks.link_button(link)]
     with translate_errors():
-        client = await workspaces.client(team)
+        client = await workspaces.get_client(team)
         if place is not None and await _post_ephemeral(client, place, user, fallback_text, shown):
             return
         await client.chat_postMessage(
@@ -79,7 +79,7 @@ async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str
     """Post a text at a place in a person's direct messages with Nod."""
     fallback_text = text.notification(markdown)
     with translate_errors():
-        client = await workspaces.client(place.team)
+        client = await workspaces.get_client(place.team)
         await client.chat_postMessage(
             channel=place.channel,
             thread_ts=place.thread,
@@ -154,7 +154,7 @@ async def close_lost_stream(workspaces: Workspaces, place: SlackPlace, since: da
     Only Slack knows which message is an open stream. So Slack is asked to close Nod's newest posts one by
     one; it refuses a post that is no open stream. Returns "" if none was open. Raises as `find_post` does.
     """
-    client = await workspaces.client(place.team)
+    client = await workspaces.get_client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)
     for message in reversed(posts[-_MAX_TRIED_MESSAGES:]):
         try:
@@ -173,7 +173,7 @@ async def _list_own_posts(
 
     There are no posts if Nod may not read there.
     """
-    client = await workspaces.client(place.team)
+    client = await workspaces.get_client(place.team)
     bot_user = await workspaces.bot_user(place.team)
     channel = place.channel
     try:

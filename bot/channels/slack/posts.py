@@ -53,7 +53,7 @@ class Posts:
         process may have posted it.
         """
         with translate_errors():
-            client = await self._workspaces.client(place.team)
+            client = await self._workspaces.get_client(place.team)
             search_since = self._unconfirmed.get((place, key), since)
             if search_since is not None:
                 existing = await posting.find_post(self._workspaces, place, key, search_since)
@@ -85,7 +85,7 @@ class Posts:
 
     async def redraw(self, copy: SlackPosted, forms: Sequence[Message]) -> None:
         with translate_errors():
-            client = await self._workspaces.client(copy.team)
+            client = await self._workspaces.get_client(copy.team)
             await _show_first_accepted(forms, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
 
 

@@ -110,7 +110,7 @@ class SlackPresses:
     async def _press_mentions_button(self, click: Click, place: SlackPlace) -> str:
         """Change whether Nod answers in a thread only when mentioned."""
         actor = await self._load_actor(click)
-        if actor.outside:
+        if actor.is_outsider:
             return _OUTSIDER_TEXT
         return await self.threads.handle_press(place)
 
@@ -136,7 +136,7 @@ class SlackPresses:
         if refusal_text:
             return refusal_text
         with translate_errors():
-            client = await self.workspaces.client(place.team)
+            client = await self.workspaces.get_client(place.team)
             await client.chat_postMessage(
                 channel=place.channel,
                 thread_ts=place.thread,
@@ -153,9 +153,9 @@ class SlackPresses:
         """
         proposal_id, round_ = buttons.parse_value(click.value)
         actor = await self._load_actor(click)
-        together = not click.in_modal  # in a message a button is about the batch, in a modal about one row
+        as_batch = not click.in_modal  # in a message a button is about the batch, in a modal about one row
         card, address = await find_card(
-            self.lookup, proposal_id, actor, click.address, click.ref, together=together
+            self.lookup, proposal_id, actor, click.address, click.ref, as_batch=as_batch
         )
         if card is None:
             return NOT_FOUND_TEXT
@@ -194,7 +194,7 @@ class SlackPresses:
         this person.
         """
         group_cards = []
-        for proposal_id in group.members:
+        for proposal_id in group.approvable_ids:
             card, _ = await find_card(self.lookup, proposal_id, actor, address)
             if card is None:
                 raise ValueError("one of them is not for this person")
@@ -281,7 +281,7 @@ class SlackPresses:
         ``file``: the full text if the modal can't hold it, which is posted as a file; else empty. ``name``:
         the beginning of the file's name.
         """
-        client = await self.workspaces.client(click.team)
+        client = await self.workspaces.get_client(click.team)
         with translate_errors():
             async with limit_time(_TRIGGER_SECONDS):
                 if click.in_modal:

@@ -104,17 +104,17 @@ def make_review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Revi
 
 def make_trial_review(card: Card, subject: ModalSubject) -> Review:
     """Show what a trial of the call did, in full. Submitting approves that the call itself runs."""
-    question = card.button(Verb.FOR_REAL).sure
-    above = [blocks.context(question.more if question else "")]
+    question = card.button(Verb.FOR_REAL).confirmation
+    above = [blocks.context(question.warning if question else "")]
     return _build_review(
         "Run it for real", above, format_call(card), REVIEW_REAL, subject, "Approve and run it"
     )
 
 
-def make_plan_review(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
-    """Show a plan in full, below ``words`` on what its steps may do. Submitting approves both."""
+def make_plan_review(card: Card, subject: ModalSubject, text: str, *, may_approve: bool) -> Review:
+    """Show a plan in full, below ``text`` on what its steps may do. Submitting approves both."""
     can_submit = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
-    above = [blocks.context(words), *_write_context_button(card)]
+    above = [blocks.context(text), *_write_context_button(card)]
     submit = "Approve and allow" if can_submit else ""
     return _build_review("The plan and its steps", above, format_call(card), REVIEW_STEPS, subject, submit)
 
@@ -135,26 +135,26 @@ def make_group_review(cards: Sequence[Card], subject: ModalSubject, submit: str)
 
 
 def _build_review(
-    title: str, above: list[Block], words: str, callback_id: str, subject: ModalSubject, submit: str
+    title: str, above: list[Block], text: str, callback_id: str, subject: ModalSubject, submit: str
 ) -> Review:
-    """Return a modal with ``words`` in full, below the blocks ``above``.
+    """Return a modal with ``text`` in full, below the blocks ``above``.
 
     ``submit``: the label of the button that submits; empty for no button.
     """
-    rendered = _render_text(words)
+    rendered = _render_text(text)
     return Review(_make_modal(title, [*above, *rendered.blocks], callback_id, subject, submit), rendered.file)
 
 
 def _write_context_button(card: Card) -> list[Block]:
     """Return the button that shows the agent's turn before a card; nothing if people can't read the turn."""
-    if card.led:
+    if card.has_context:
         return [blocks.actions(blocks.button(CONTEXT_LABEL, f"nod:{SHOW_CONTEXT}", value_of(card)))]
     return []
 
 
-def make_context_modal(words: str, subject: ModalSubject) -> Block:
+def make_context_modal(text: str, subject: ModalSubject) -> Block:
     """Show the messages that led to a card."""
-    return _make_modal(CONTEXT_LABEL, _render_text(words).blocks, f"nod:{SHOW_CONTEXT}", subject)
+    return _make_modal(CONTEXT_LABEL, _render_text(text).blocks, f"nod:{SHOW_CONTEXT}", subject)
 
 
 def make_row_choice(card: Card, subject: ModalSubject) -> Review:
@@ -226,7 +226,7 @@ def make_row_review(card: Card, subject: ModalSubject, *, may_approve: bool) -> 
     for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR, Verb.RETRY, Verb.STOP, Verb.UNDO):
         if verb in card.verbs:
             button = card.button(verb)
-            question = button.sure.more if button.sure else ""
+            question = button.confirmation.warning if button.confirmation else ""
             buttons.append(blocks.button(button.label, f"nod:{verb}", value, warning=question))
     if buttons:
         shown.view["blocks"].insert(0, blocks.actions(*buttons))
@@ -280,7 +280,7 @@ def make_grant_form(
     labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(scopes, 1)]
     scope_options = [blocks.option(label, scope) for label, (scope, _) in zip(labels, scopes, strict=True)]
     audience_options = [blocks.option(_make_label(words), audience) for audience, words in audiences]
-    durations = [blocks.option(duration.words, duration) for duration in GrantDuration]
+    durations = [blocks.option(duration.label, duration) for duration in GrantDuration]
     shown = [_render_subject(card), *change.blocks]
     if any(text.width(clean(label)) > blocks.MAX_OPTION_UNITS for label in labels):
         shown += blocks.rich(RichLine((TextRun(label),)) for label in labels)
@@ -330,7 +330,7 @@ def make_edit_form(
 def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     """Ask for the words of a press, such as a reason. Raises ValueError for a verb that needs no words."""
     button = card.button(verb)
-    prompt = button.asks
+    prompt = button.text_question
     if prompt is None:
         raise ValueError(f"{verb} asks for no words")
     element = {"type": "plain_text_input", "multiline": True, "max_length": _MAX_INPUT_CHARS}
@@ -346,7 +346,7 @@ def _render_subject(card: Card) -> Block:
 def find_words_verb(callback_id: str) -> Verb | None:
     """Return the verb of a modal made by `make_words_form`; None for any other modal."""
     name = callback_id.removeprefix("nod:")
-    if name in set(Verb) and BUTTONS[Verb(name)].asks:
+    if name in set(Verb) and BUTTONS[Verb(name)].text_question:
         return Verb(name)
     return None
 

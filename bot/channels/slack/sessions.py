@@ -117,7 +117,7 @@ class Sessions:
         name = text.cut(text.one_line(title), blocks.MAX_SESSION_TITLE_UNITS)[0] or None
         try:
             async with limit_time(_CALL_SECONDS):
-                client = await self._workspaces.client(place.team)
+                client = await self._workspaces.get_client(place.team)
                 await client.agents_sessions_setStatus(
                     channel_id=place.channel, thread_ts=place.thread, status=status, title=name
                 )

@@ -285,7 +285,7 @@ class SlackStream:
 
         Then the stream is closed, unless Slack has closed it, and edits show the turn (`_fall_back`).
         """
-        client = await self.workspaces.client(self.place.team)
+        client = await self.workspaces.get_client(self.place.team)
         try:
             async with limit_time(_CALL_SECONDS):
                 if self._is_stream_open:
@@ -349,7 +349,7 @@ class SlackStream:
         then once more in the background (`_close_late`). ``status``: the status of the session to set.
         """
         self._is_stream_open = False
-        client = await self.workspaces.client(self.place.team)
+        client = await self.workspaces.get_client(self.place.team)
         chunks = [{"type": "markdown_text", "text": last_text}] if last_text else None
         end_blocks: list[blocks.Block] = []
         if status and not last_text:
@@ -384,7 +384,7 @@ class SlackStream:
         """Close the stream once Slack takes such calls again. Its text is complete."""
         try:
             async with limit_time(_LATE_CLOSE_SECONDS):
-                client = await self.workspaces.client(self.place.team)
+                client = await self.workspaces.get_client(self.place.team)
                 await client.chat_stopStream(channel=self.place.channel, ts=self._ts or "")
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = _find_code(error) or str(error)
@@ -406,7 +406,7 @@ class SlackStream:
 
     async def _edit(self) -> None:
         """Show the current message in full, posting it first if needed."""
-        client = await self.workspaces.client(self.place.team)
+        client = await self.workspaces.get_client(self.place.team)
         lines = [_format_task(chunk) for chunk in list(self._tasks.values())[-_MAX_TOOL_LINES:]]
         full = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
         if not full:

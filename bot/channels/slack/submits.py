@@ -74,9 +74,9 @@ class ModalSubmits:
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
         callback_id = str(view.get("callback_id"))
-        together = callback_id in _BATCH_MODALS
+        as_batch = callback_id in _BATCH_MODALS
         card, address = await find_card(
-            self.lookup, subject.proposal_id, actor, address, ref, together=together
+            self.lookup, subject.proposal_id, actor, address, ref, as_batch=as_batch
         )
         # the place in the modal's metadata must belong to the installation that the submit came from
         is_of_other_team = address is not None and not subject.address.startswith(f"{team}/")
@@ -203,5 +203,5 @@ def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
     return _make_update("Noted", reply.text)
 
 
-def _make_update(title: str, words: str) -> dict[str, Any]:
-    return {"response_action": "update", "view": screens.make_result(title, words)}
+def _make_update(title: str, text: str) -> dict[str, Any]:
+    return {"response_action": "update", "view": screens.make_result(title, text)}

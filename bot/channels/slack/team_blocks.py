@@ -35,9 +35,9 @@ def _render_task(teammate: Teammate) -> Block:
         "type": "task_card",
         "task_id": teammate.id,
         "title": _name_teammate(teammate),
-        "status": _TASK_STATUSES[teammate.standing],
+        "status": _TASK_STATUSES[teammate.stored_state],
     }
-    has_ended = teammate.standing is not TeammateState.WORKING
+    has_ended = teammate.stored_state is not TeammateState.WORKING
     activity = _describe_activity(teammate)
     if activity:
         task["output" if has_ended else "details"] = blocks.rich(activity)[0]
@@ -50,7 +50,7 @@ def _name_teammate(teammate: Teammate) -> str:
 
 
 def _describe_activity(teammate: Teammate) -> list[RichLine]:
-    activity = text.cut(redact_text(teammate.about), _ACTIVITY_UNITS)[0]
+    activity = text.cut(redact_text(teammate.status_text), _ACTIVITY_UNITS)[0]
     if activity.strip():
         return [RichLine((TextRun(activity),))]
     return []

@@ -52,7 +52,7 @@ class UserGroups:
         Raises ChannelError, also for a group of more than `_MAX_GROUP_MEMBERS`.
         """
         with translate_errors():
-            client = await self._workspaces.client(team)
+            client = await self._workspaces.get_client(team)
             members = await self._load_members(client, team, group_id)
             if members is None:
                 return UserGroup(f"{NAME}:{team}/{group_id}", frozenset())

@@ -148,7 +148,7 @@ class Workspaces(AsyncAuthorize):
             return workspace.bot_user
         return ""
 
-    async def client(self, team: str) -> Client:
+    async def get_client(self, team: str) -> Client:
         """Return the client of a workspace.
 
         Raises NotDeliverable if Nod is not installed there, ChannelError if Slack has not been reached yet.

@@ -236,7 +236,7 @@ def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
 def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
     """Return a keyboard with a button for each offered command, numbered like the lines of the text."""
     buttons = [
-        InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
+        InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.text))
         for number, offer in enumerate(offers, 1)
     ]
     rows = [buttons[start : start + _OFFERS_IN_ROW] for start in range(0, len(buttons), _OFFERS_IN_ROW)]

@@ -232,7 +232,7 @@ def _make_batch_keyboard(
 
 def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
     """Return the button that shows the agent's turn that led to a card, if people may read that turn."""
-    if card.led:
+    if card.has_context:
         return [[_make_action_button(card, ButtonAction.CONTEXT, CONTEXT_LABEL, style=None)]]
     return []
 
@@ -330,7 +330,7 @@ class _PickerKeyboard:
 def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
     """Return the yes and no of the question that a press asks before it counts; None if it asks none."""
     verb = action if isinstance(action, Verb) else VERBS_BY_ACTION[action]
-    question = card.button(verb).sure
+    question = card.button(verb).confirmation
     if question is None:
         return None
     yes = _make_action_button(card, CONFIRMATIONS[action], question.yes, KeyboardButtonStyle.DANGER)
@@ -358,7 +358,7 @@ def _make_action_button(
 
 def _make_verb_button(card: Card, verb: Verb) -> InlineKeyboardButton:
     button = card.button(verb)
-    style = None if button.rare else _BUTTON_STYLES[button.look]
+    style = None if button.is_in_menu else _BUTTON_STYLES[button.look]
     round_ = card.group.round if verb in _GROUP_VERBS and card.group else card.round
     data = ButtonData(action_of(verb) or verb, card.proposal_id, round_).pack()
     return InlineKeyboardButton(button.label, callback_data=data, style=style)

@@ -366,7 +366,7 @@ class TelegramChannel(Platform):
 
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
         """Post a text and a numbered line for each command, with their buttons below."""
-        lines = [plain(f"{number}. {offer.about}") for number, offer in enumerate(offers, 1)]
+        lines = [plain(f"{number}. {offer.description}") for number, offer in enumerate(offers, 1)]
         place = self._moves.find_current_place(address)
         await self._transport.send(
             place, join([from_markdown(markdown), *lines]), make_offer_keyboard(offers)

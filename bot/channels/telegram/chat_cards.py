@@ -377,7 +377,7 @@ class ShownCards:
         """Return the number of the group's other cards that are cut, and whose payload not all were shown."""
         if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
-        others = [member for member in card.group.members if member != card.proposal_id]
+        others = [member for member in card.group.approvable_ids if member != card.proposal_id]
         records = [await self._load_record(proposal_id) for proposal_id in others]
         return sum(record.lacks_payload(chat_id) for record in records)
 

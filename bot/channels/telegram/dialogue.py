@@ -197,21 +197,21 @@ class Dialogues:
     database: Database
     clock: Clock
 
-    async def load(self, who: Participant) -> Dialogue | None:
-        state = await self.database.read(load_state, NAME, who.key)
+    async def load(self, participant: Participant) -> Dialogue | None:
+        state = await self.database.read(load_state, NAME, participant.key)
         if state:
             return Dialogue.from_state(state)
         return None
 
-    async def store_prompt(self, who: Participant, dialogue: Dialogue, message_id: int) -> None:
+    async def store_prompt(self, participant: Participant, dialogue: Dialogue, message_id: int) -> None:
         """Store the id of the message that asks, unless another dialogue began while it was on its way."""
-        if await self.load(who) == dialogue:
-            await self.store(who, dialogue.with_prompt(message_id))
+        if await self.load(participant) == dialogue:
+            await self.store(participant, dialogue.with_prompt(message_id))
 
-    async def store(self, who: Participant, dialogue: Dialogue) -> None:
+    async def store(self, participant: Participant, dialogue: Dialogue) -> None:
         """Store the dialogue of a person, in place of an earlier one."""
-        await self.database.write(store_state, NAME, who.key, dialogue.as_state(), self.clock())
+        await self.database.write(store_state, NAME, participant.key, dialogue.as_state(), self.clock())
 
-    async def end(self, who: Participant) -> None:
+    async def end(self, participant: Participant) -> None:
         """Delete the dialogue of a person, if one is stored."""
-        await self.database.write(store_state, NAME, who.key, None, self.clock())
+        await self.database.write(store_state, NAME, participant.key, None, self.clock())

@@ -91,8 +91,8 @@ class GrantOffer:
         grant_audience, _ = self.audiences[0]
         return Dialogue.begin_grant(card, scope, grant_audience, now)
 
-    def make_screen(self, dialogue: Dialogue, card: Card, who: Participant) -> Screen:
-        return screens.ask_grant(dialogue, self.scopes, self.audiences, card, who.user)
+    def make_screen(self, dialogue: Dialogue, card: Card, participant: Participant) -> Screen:
+        return screens.ask_grant(dialogue, self.scopes, self.audiences, card, participant.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +107,31 @@ class DialogueRunner:
     clock: Clock
 
     async def handle_press(
-        self, who: Participant, callback: ButtonData, card: Card, message: TelegramPosted
+        self, participant: Participant, callback: ButtonData, card: Card, message: TelegramPosted
     ) -> str:
         """Take a button of an edit, a button that asks for words, or Cancel of any dialogue.
 
         `handle_grant_press` takes the other buttons of a grant.
         """
-        dialogue = await self._load_pressed(who, callback, message)
+        dialogue = await self._load_pressed(participant, callback, message)
         if callback.action is ButtonAction.CLOSE:
-            return await self._close(who, dialogue, message)
+            return await self._close(participant, dialogue, message)
         if callback.round != card.round or not card.pending:
-            return await self._describe_change_since(who, callback.id, callback.round)
+            return await self._describe_change_since(participant, callback.id, callback.round)
         if callback.action is ButtonAction.DECLINE_WITH_REASON:
-            return await self._ask_words(who, card, Verb.DECLINE)
+            return await self._ask_words(participant, card, Verb.DECLINE)
         if callback.verb is not None:  # a verb that needs words
-            return await self._ask_words(who, card, callback.verb)
-        return await self._edit(who, dialogue, callback, card, message)
+            return await self._ask_words(participant, card, callback.verb)
+        return await self._edit(participant, dialogue, callback, card, message)
 
     async def _load_pressed(
-        self, who: Participant, callback: ButtonData, message: TelegramPosted
+        self, participant: Participant, callback: ButtonData, message: TelegramPosted
     ) -> Dialogue | None:
         """Return the person's dialogue if the button belongs to it.
 
         In a dialogue about a grant, only Cancel is handled here, and only on the newest message.
         """
-        dialogue = await self.dialogues.load(who)
+        dialogue = await self.dialogues.load(participant)
         if dialogue is None or dialogue.proposal_id != callback.id or dialogue.round != callback.round:
             return None
         if not dialogue.is_about_grant:
@@ -140,46 +140,50 @@ class DialogueRunner:
             return dialogue
         return None
 
-    async def take_reply(self, who: Participant, text: str, replied: Message | None, message_id: int) -> bool:
+    async def take_reply(
+        self, participant: Participant, text: str, replied: Message | None, message_id: int
+    ) -> bool:
         """Take a text if it replies to a dialogue's question. Returns False for any other text.
 
         ``replied``: the message that the person replied to. ``message_id``: that of the person's own message.
         """
         if replied is None:
             return False
-        dialogue = await self.dialogues.load(who)
+        dialogue = await self.dialogues.load(participant)
         if dialogue and dialogue.expects_reply_to(reference_of(replied).message_id):
-            answer = await self._take_text(who, dialogue, text)
+            answer = await self._take_text(participant, dialogue, text)
         elif dialogue and dialogue.matches_question(replied.text or ""):
-            answer = await self._repeat_question(who, dialogue)
-        elif screens.is_question_for(replied, who.user):
+            answer = await self._repeat_question(participant, dialogue)
+        elif screens.is_question_for(replied, participant.user):
             answer = _NO_LONGER_ASKED
         else:
             return False
         if answer:
-            await self.transport.send(who.place, plain(answer), reply_to=message_id, ephemeral=who.ephemeral)
+            await self.transport.send(
+                participant.place, plain(answer), reply_to=message_id, ephemeral=participant.ephemeral
+            )
         return True
 
-    async def waits_for_reply(self, who: Participant, replied: Message) -> bool:
+    async def waits_for_reply(self, participant: Participant, replied: Message) -> bool:
         """Tell if ``replied`` is a dialogue's question that waits for a reply of this person."""
-        dialogue = await self.dialogues.load(who)
+        dialogue = await self.dialogues.load(participant)
         if dialogue is None:
             return False
         if dialogue.expects_reply_to(reference_of(replied).message_id):
             return True
         return dialogue.matches_question(replied.text or "")
 
-    async def cancel(self, who: Participant) -> bool:
+    async def cancel(self, participant: Participant) -> bool:
         """End the dialogue of a person. Returns False if none is open."""
-        if await self.dialogues.load(who) is None:
+        if await self.dialogues.load(participant) is None:
             return False
-        await self.dialogues.end(who)
+        await self.dialogues.end(participant)
         cancelled = plain("Cancelled. Nothing was changed.")
-        await self.transport.send(who.place, cancelled, ephemeral=who.ephemeral)
+        await self.transport.send(participant.place, cancelled, ephemeral=participant.ephemeral)
         return True
 
     async def handle_grant_press(
-        self, who: Participant, callback: ButtonData, card: Card, message: TelegramPosted
+        self, participant: Participant, callback: ButtonData, card: Card, message: TelegramPosted
     ) -> str:
         """Take a button of "approve similar": begin the dialogue, change a choice, or submit the grant.
 
@@ -187,18 +191,18 @@ class DialogueRunner:
         """
         if callback.round != card.round or not card.pending:
             return MOVED_ON_TEXT
-        scopes = await self.lookup.ladder(card.proposal_id, who.actor, who.place.address)
-        audiences = await self.lookup.reaches(card.proposal_id, who.actor, who.place.address)
+        scopes = await self.lookup.ladder(card.proposal_id, participant.actor, participant.place.address)
+        audiences = await self.lookup.reaches(card.proposal_id, participant.actor, participant.place.address)
         if not (scopes and audiences):
             return _NOTHING_TO_ALLOW
         offer = GrantOffer(scopes, audiences)
         if callback.begins_grant:
             new_dialogue = offer.begin(card, self.clock())
-            await self._show(who, new_dialogue, offer.make_screen(new_dialogue, card, who))
+            await self._show(participant, new_dialogue, offer.make_screen(new_dialogue, card, participant))
             return ""
 
         # all other buttons belong to the dialogue that was begun
-        dialogue = await self.dialogues.load(who)
+        dialogue = await self.dialogues.load(participant)
         if dialogue is None or not dialogue.is_about_grant or not dialogue.is_current_for(card):
             return NOT_YOURS_TEXT
         if dialogue.prompt != message.message_id:
@@ -207,14 +211,14 @@ class DialogueRunner:
         if not offer.includes(chosen):
             return MOVED_ON_TEXT
         if callback.action is not ButtonAction.DURATION:
-            await self._show(who, chosen, offer.make_screen(chosen, card, who), message)
+            await self._show(participant, chosen, offer.make_screen(chosen, card, participant), message)
             return ""
 
         duration = _pick_at(list(GrantDuration), callback.index)
         if duration is None:
             return MOVED_ON_TEXT
         # a `Press` calls the scope ``rung``, the audience ``reach`` and the duration ``lasting``
-        press = who.make_press(
+        press = participant.make_press(
             Verb.SIMILAR,
             card.proposal_id,
             card.round,
@@ -223,127 +227,140 @@ class DialogueRunner:
             lasting=duration,
         )
         # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
-        await self.dialogues.end(who)
+        await self.dialogues.end(participant)
         reply = await self.inbox(press)
-        await who.acknowledge_press()
+        await participant.acknowledge_press()
         await self.transport.try_edit(message, plain(reply.text))
         return reply.text
 
-    async def _describe_change_since(self, who: Participant, proposal_id: str, shown_round: int) -> str:
+    async def _describe_change_since(
+        self, participant: Participant, proposal_id: str, shown_round: int
+    ) -> str:
         """Return the decision or the changes since the round that the person saw, in the core's words.
 
         A text that is too long for a button's answer is sent as a message. Then `MOVED_ON_TEXT` is returned.
         """
         # decides nothing: a press for an outdated round is refused with its reason
-        reply = await self.inbox(who.make_press(Verb.EDIT, proposal_id, shown_round))
+        reply = await self.inbox(participant.make_press(Verb.EDIT, proposal_id, shown_round))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
             return MOVED_ON_TEXT
         if len(reply.text) <= TOAST_CHARS:
             return reply.text
-        await who.acknowledge_press()
-        await self.transport.send(who.place, plain(reply.text), ephemeral=who.ephemeral)
+        await participant.acknowledge_press()
+        await self.transport.send(participant.place, plain(reply.text), ephemeral=participant.ephemeral)
         return MOVED_ON_TEXT
 
-    async def _close(self, who: Participant, dialogue: Dialogue | None, message: TelegramPosted) -> str:
+    async def _close(
+        self, participant: Participant, dialogue: Dialogue | None, message: TelegramPosted
+    ) -> str:
         if dialogue is None:
             return NOT_YOURS_TEXT
-        await self.dialogues.end(who)
-        await who.acknowledge_press()
+        await self.dialogues.end(participant)
+        await participant.acknowledge_press()
         await self.transport.try_edit(message, plain("Closed. Nothing was changed."))
         return ""
 
     async def _edit(
         self,
-        who: Participant,
+        participant: Participant,
         dialogue: Dialogue | None,
         callback: ButtonData,
         card: Card,
         message: TelegramPosted,
     ) -> str:
-        form = await self._load_form(who, card)
+        form = await self._load_form(participant, card)
         if form is None:
             return "You may not edit this one."
         if callback.action is ButtonAction.EDIT:
-            await self._show_form(who, Dialogue.begin_edit(card, self.clock()), form)
+            await self._show_form(participant, Dialogue.begin_edit(card, self.clock()), form)
             return ""
         if dialogue is None:
             return NOT_YOURS_TEXT
-        return await self._take_step(who, dialogue, callback, form, message)
+        return await self._take_step(participant, dialogue, callback, form, message)
 
-    async def _ask_words(self, who: Participant, card: Card, verb: Verb) -> str:
+    async def _ask_words(self, participant: Participant, card: Card, verb: Verb) -> str:
         """Ask for the words that a press needs."""
-        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
+        if not await self.lookup.may_press(
+            card.proposal_id, participant.actor, participant.place.address, verb
+        ):
             return "You may not decide this one."
-        screen = screens.ask_words(who.user, card.button(verb), card.title)
-        await self._show(who, Dialogue.begin_words(card, verb, self.clock()), screen)
+        screen = screens.ask_words(participant.user, card.button(verb), card.title)
+        await self._show(participant, Dialogue.begin_words(card, verb, self.clock()), screen)
         return ""
 
-    async def _take_text(self, who: Participant, dialogue: Dialogue, text: str) -> str:
+    async def _take_text(self, participant: Participant, dialogue: Dialogue, text: str) -> str:
         """Take a typed reply: the words of a press, which is then submitted, or the value of a field."""
-        card = await self._load_current_card(who, dialogue)
+        card = await self._load_current_card(participant, dialogue)
         if card is None:
-            return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
+            return await self._describe_change_since(participant, dialogue.proposal_id, dialogue.round)
         if dialogue.step is not DialogueStep.ASK:  # the text is the words of a press
-            press = who.make_press(dialogue.verb, card.proposal_id, card.round, reason=text)
+            press = participant.make_press(dialogue.verb, card.proposal_id, card.round, reason=text)
             reply = await self.inbox(press)
-            await self.dialogues.end(who)
+            await self.dialogues.end(participant)
             return reply.text
-        form = await self._load_form(who, card)
+        form = await self._load_form(participant, card)
         field = form.find_field(dialogue.asked) if form else None
         if form is None or field is None:
-            await self.dialogues.end(who)
+            await self.dialogues.end(participant)
             return MOVED_ON_TEXT
         is_left_empty = field.nullable and text.strip() == _LEAVE_EMPTY
         try:
             value = None if is_left_empty else field.read(text)
         except BadAnswer as error:
-            await self._show(who, dialogue, screens.ask_value(dialogue, field, who.user, str(error)))
+            await self._show(
+                participant, dialogue, screens.ask_value(dialogue, field, participant.user, str(error))
+            )
             return ""
-        await self._show_form(who, dialogue.with_value(field, value, self.clock()), form)
+        await self._show_form(participant, dialogue.with_value(field, value, self.clock()), form)
         return ""
 
-    async def _repeat_question(self, who: Participant, dialogue: Dialogue) -> str:
+    async def _repeat_question(self, participant: Participant, dialogue: Dialogue) -> str:
         """Ask a question again whose message id was not stored (`Dialogue.matches_question`)."""
-        card = await self._load_current_card(who, dialogue)
+        card = await self._load_current_card(participant, dialogue)
         if card is None:
-            return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
+            return await self._describe_change_since(participant, dialogue.proposal_id, dialogue.round)
         if dialogue.step is not DialogueStep.ASK:
-            screen = screens.ask_words(who.user, card.button(dialogue.verb), card.title)
+            screen = screens.ask_words(participant.user, card.button(dialogue.verb), card.title)
         else:
-            form = await self._load_form(who, card)
+            form = await self._load_form(participant, card)
             field = form.find_field(dialogue.asked) if form else None
             if field is None:
-                await self.dialogues.end(who)
+                await self.dialogues.end(participant)
                 return MOVED_ON_TEXT
-            screen = screens.ask_value(dialogue, field, who.user)
-        await self.transport.send(who.place, plain(_ASKED_AGAIN), ephemeral=who.ephemeral)
-        await self._show(who, dialogue, screen)
+            screen = screens.ask_value(dialogue, field, participant.user)
+        await self.transport.send(participant.place, plain(_ASKED_AGAIN), ephemeral=participant.ephemeral)
+        await self._show(participant, dialogue, screen)
         return ""
 
-    async def _load_current_card(self, who: Participant, dialogue: Dialogue) -> Card | None:
+    async def _load_current_card(self, participant: Participant, dialogue: Dialogue) -> Card | None:
         """Return the card of a dialogue. If the card has changed since, end the dialogue and return None."""
-        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        card = await self.lookup.card(dialogue.proposal_id, participant.actor, participant.place.address)
         if card is not None and dialogue.is_current_for(card):
             return card
-        await self.dialogues.end(who)
+        await self.dialogues.end(participant)
         return None
 
     async def _take_step(
-        self, who: Participant, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
+        self,
+        participant: Participant,
+        dialogue: Dialogue,
+        callback: ButtonData,
+        form: _Form,
+        message: TelegramPosted,
     ) -> str:
         """Take a button of an open edit: save, pick a field, go back, or choose or clear a field's value."""
         now = self.clock()
         if callback.action is ButtonAction.SAVE:
-            return await self._save(who, dialogue, form, message)
+            return await self._save(participant, dialogue, form, message)
         if callback.action is ButtonAction.BACK:
-            await self._show_form(who, dialogue.back_to_fields(now), form, message)
+            await self._show_form(participant, dialogue.back_to_fields(now), form, message)
             return ""
         if callback.action is ButtonAction.FIELD:
             field = _pick_at(list(form.fields), callback.index)
             if field is None:
                 return NOT_YOURS_TEXT
             asking = dialogue.pick(field, now)
-            await self._show(who, asking, screens.ask_value(asking, field, who.user), message)
+            await self._show(participant, asking, screens.ask_value(asking, field, participant.user), message)
             return ""
 
         # only CLEAR and CHOOSE are left: they answer the question for a field's value
@@ -359,44 +376,50 @@ class DialogueRunner:
             value = field.check_value(choice)
         except BadAnswer as error:
             return str(error)
-        await self._show_form(who, dialogue.with_value(field, value, now), form, message)
+        await self._show_form(participant, dialogue.with_value(field, value, now), form, message)
         return ""
 
-    async def _save(self, who: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
+    async def _save(
+        self, participant: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted
+    ) -> str:
         edited = dialogue.apply_changes(form.arguments)
         # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
-        await self.dialogues.end(who)
-        press = who.make_press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
+        await self.dialogues.end(participant)
+        press = participant.make_press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
-            await self.dialogues.store(who, dialogue)
+            await self.dialogues.store(participant, dialogue)
             faults = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
             return " ".join(faults) or reply.text
-        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
-        await who.acknowledge_press()
+        card = await self.lookup.card(dialogue.proposal_id, participant.actor, participant.place.address)
+        await participant.acknowledge_press()
         if reply.answer is not Answer.ACCEPTED or card is None:
             await self.transport.try_edit(message, plain(reply.text))
             return reply.text
         try:
             if message.is_ephemeral:
                 await self.transport.try_edit(message, plain(reply.text))
-                await self.shown_cards.show_payload(card, who.place, who.ephemeral)
+                await self.shown_cards.show_payload(card, participant.place, participant.ephemeral)
             else:
                 # the form becomes one more copy of the card: what was edited is right above its Approve
-                await self.shown_cards.post_copy(card, who.place, self.lookup, who.actor, message)
+                await self.shown_cards.post_copy(
+                    card, participant.place, self.lookup, participant.actor, message
+                )
         except ChannelError as error:  # the edit is saved, and the card itself is redrawn
             log.warning("telegram form not turned into a card", why=error.message)
         return reply.text
 
-    async def _load_form(self, who: Participant, card: Card) -> _Form | None:
+    async def _load_form(self, participant: Participant, card: Card) -> _Form | None:
         """Return the form of a card; None if this person may not edit it."""
-        arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
+        arguments = await self.lookup.arguments(
+            card.proposal_id, participant.actor, participant.place.address
+        )
         if arguments is None:
             return None
         return _Form(card, arguments, fields_of(card.schema, arguments))
 
     async def _show_form(
-        self, who: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
+        self, participant: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
     ) -> None:
         """Show the changes to be saved, or ask which field to change, by the dialogue's step."""
         if dialogue.step is DialogueStep.CONFIRM:
@@ -404,10 +427,14 @@ class DialogueRunner:
         else:
             left_out = describe_left_out(form.card.schema, form.arguments)
             screen = screens.ask_field(dialogue, form.fields, form.card.title, left_out)
-        await self._show(who, dialogue, screen, message)
+        await self._show(participant, dialogue, screen, message)
 
     async def _show(
-        self, who: Participant, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
+        self,
+        participant: Participant,
+        dialogue: Dialogue,
+        screen: Screen,
+        message: TelegramPosted | None = None,
     ) -> None:
         """Store the dialogue and show its screen, in ``message`` if the screen fits, else in a new message.
 
@@ -418,23 +445,27 @@ class DialogueRunner:
             dialogue = dialogue.with_question(screen.rich.text)
         old_message: TelegramPosted | None = None  # set if ``message`` is too small for the screen
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
-            if await self._try_show_in(message, who, dialogue, screen.rich, screen.markup):
+            if await self._try_show_in(message, participant, dialogue, screen.rich, screen.markup):
                 return
             if screen.rich.units > _find_max_units(message):
                 old_message = message
-        await self.dialogues.store(who, dialogue)
-        await who.acknowledge_press()
+        await self.dialogues.store(participant, dialogue)
+        await participant.acknowledge_press()
         if old_message is not None:  # only the new message keeps buttons
             await self.transport.edit_keyboard(old_message, None, urgency=Urgency.PRESSED)
         posted = await self.transport.send(
-            who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED, ephemeral=who.ephemeral
+            participant.place,
+            screen.rich,
+            screen.markup,
+            urgency=Urgency.PRESSED,
+            ephemeral=participant.ephemeral,
         )
-        await self.dialogues.store_prompt(who, dialogue, posted.message_id)
+        await self.dialogues.store_prompt(participant, dialogue, posted.message_id)
 
     async def _try_show_in(
         self,
         message: TelegramPosted,
-        who: Participant,
+        participant: Participant,
         dialogue: Dialogue,
         rich: Rich,
         markup: InlineKeyboardMarkup,
@@ -442,8 +473,8 @@ class DialogueRunner:
         """Show a screen in a message. Returns False if it is too long, or the ephemeral message is gone."""
         if rich.units > _find_max_units(message):
             return False
-        await self.dialogues.store(who, dialogue.with_prompt(message.message_id))
-        await who.acknowledge_press()
+        await self.dialogues.store(participant, dialogue.with_prompt(message.message_id))
+        await participant.acknowledge_press()
         try:
             await self.transport.edit(message, rich, markup, urgency=Urgency.PRESSED)
         except ChannelError:

@@ -28,7 +28,7 @@ class _GroupMessage(NamedTuple):
     """A message between people in a group, in the form that the model gets."""
 
     author: str
-    words: str
+    text: str
     files: tuple[Upload, ...]
 
 
@@ -66,7 +66,7 @@ class Overheard:
         omitted_refs = {file.ref for file in self._list_files(place)} - given_refs
         lines = []
         for message in self._messages.get(place, {}).values():
-            parts = (message.words, describe_files(message.files, omitted_refs))
+            parts = (message.text, describe_files(message.files, omitted_refs))
             lines.append((message.author, "\n".join(filter(None, parts))))
         return lines
 

@@ -163,7 +163,7 @@ class Inbound:
             else:
                 await self._take_message(who, message, event_id, album)
 
-    async def _take_from_decider(self, who: Participant, message: Message) -> bool:
+    async def _take_from_decider(self, participant: Participant, message: Message) -> bool:
         """Handle a message about a proposal by someone who is not admitted, but may decide that proposal.
 
         Such a message is a reply in a dialogue, ``/show ID`` or ``/cancel``. Returns False for any other
@@ -173,29 +173,31 @@ class Inbound:
         command = commands.read_command(words)
         proposal_id = ""
         if command is None or command.name == "cancel":  # about the person's open dialogue
-            dialogue = await self.dialogue_runner.dialogues.load(who)
+            dialogue = await self.dialogue_runner.dialogues.load(participant)
             if dialogue and words:
                 proposal_id = dialogue.proposal_id
         elif command.name == "show":
             proposal_id = command.arguments
-        if not proposal_id or not await self.lookup.decides(proposal_id, who.actor):
+        if not proposal_id or not await self.lookup.decides(proposal_id, participant.actor):
             return False
         if command is None:
             return await self.dialogue_runner.take_reply(
-                who, words, message.reply_to_message, message.message_id
+                participant, words, message.reply_to_message, message.message_id
             )
-        await self._take_command(who, command, message)
+        await self._take_command(participant, command, message)
         return True
 
     async def _take_message(
-        self, who: Participant, message: Message, event_id: str, album: Sequence[Message]
+        self, participant: Participant, message: Message, event_id: str, album: Sequence[Message]
     ) -> None:
         """Take a message as a reply in a dialogue, as the answer to a question, or as a request."""
         parts = album or [message]
         words = "\n".join(filter(None, (read_words(part, self.me) for part in parts)))
         replied = message.reply_to_message
-        if not words and replied and await self._is_asked_for_words(who, replied):
-            await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
+        if not words and replied and await self._is_asked_for_words(participant, replied):
+            await self._reply(
+                participant.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message
+            )
             return
 
         # first the files of the message to which it replies: a recording there is not this person's words
@@ -207,80 +209,85 @@ class Inbound:
         attachment = describe_attachment(message)
         if not files and attachment:
             note = _NOT_SEEN_TEXT.format(attachment) if message.caption else _UNREADABLE_TEXT
-            await self._reply(who.place, note, message)
+            await self._reply(participant.place, note, message)
         if not words and not files:
             return
         may_be_answer = words and not message.forward_origin
-        if may_be_answer and await self._take_answer(who, words, message, files):
+        if may_be_answer and await self._take_answer(participant, words, message, files):
             return
-        if who.ephemeral is not None:  # only this person sees the message, and all would see the answer
-            await self._reply(who.place, _ONLY_ANSWERS_TEXT, message)
+        # only this person sees the message, and all would see the answer
+        if participant.ephemeral is not None:
+            await self._reply(participant.place, _ONLY_ANSWERS_TEXT, message)
             return
-        await self._take_request(who, words, message, event_id, files)
+        await self._take_request(participant, words, message, event_id, files)
 
     async def _take_answer(
-        self, who: Participant, words: str, message: Message, files: Sequence[Upload]
+        self, participant: Participant, text: str, message: Message, files: Sequence[Upload]
     ) -> bool:
         """Take a message as a reply in a dialogue, or as the answer to a question; False if it is neither."""
         replied = message.reply_to_message
-        if await self.dialogue_runner.take_reply(who, words, replied, message.message_id):
+        if await self.dialogue_runner.take_reply(participant, text, replied, message.message_id):
             return True
         if files:  # the answer to a question is a text alone
             return False
-        question = await self._find_question(who, replied)
+        question = await self._find_question(participant, replied)
         if question is None:
             return False
-        press = who.make_press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
+        press = participant.make_press(Verb.ANSWER, question.proposal_id, question.round, reason=text)
         reply = await self.inbox(press)
         if reply.text:
-            await self._reply(who.place, reply.text, message)
+            await self._reply(participant.place, reply.text, message)
         return True
 
     async def _take_request(
-        self, who: Participant, words: str, message: Message, event_id: str, files: Sequence[Upload]
+        self, participant: Participant, text: str, message: Message, event_id: str, files: Sequence[Upload]
     ) -> None:
         """Hand a message to the core, with the messages between people in the group before it."""
         known_refs = {file.ref for file in files}
         earlier_files = [
-            file for file in self.overheard.choose_files(who.place) if file.ref not in known_refs
+            file for file in self.overheard.choose_files(participant.place) if file.ref not in known_refs
         ]
-        has_unread_files = self.overheard.has_unread_files(who.place)
+        has_unread_files = self.overheard.has_unread_files(participant.place)
         request = chat.Message(
-            who.place.address,
-            who.actor,
-            format_group(self.overheard.list_messages(who.place), format_for_model(message, words, self.me)),
+            participant.place.address,
+            participant.actor,
+            format_group(
+                self.overheard.list_messages(participant.place), format_for_model(message, text, self.me)
+            ),
             event_id,
             private=is_private_chat(message.chat),
-            names=who.place.make_names(message.chat.title),
+            names=participant.place.make_names(message.chat.title),
             files=(*files, *earlier_files),
         )
         reply = await self.inbox(request)
         if has_unread_files and reply.answer is Answer.ACCEPTED:
-            await self._reply(who.place, _FILES_LEFT_TEXT, message)
+            await self._reply(participant.place, _FILES_LEFT_TEXT, message)
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
-            self.overheard.forget(who.place)
+            self.overheard.forget(participant.place)
         elif reply.text:
-            await self._reply(who.place, reply.text, message)
+            await self._reply(participant.place, reply.text, message)
 
-    async def _is_asked_for_words(self, who: Participant, replied: Message) -> bool:
+    async def _is_asked_for_words(self, participant: Participant, replied: Message) -> bool:
         """Tell if a message asks this person for text: in a dialogue, or as the card of an open question."""
         if replied.from_user != self.me:
             return False
-        if await self.dialogue_runner.waits_for_reply(who, replied):
+        if await self.dialogue_runner.waits_for_reply(participant, replied):
             return True
-        return await self._find_question(who, replied) is not None
+        return await self._find_question(participant, replied) is not None
 
-    async def _find_question(self, who: Participant, replied: Message | None) -> Card | None:
+    async def _find_question(self, participant: Participant, replied: Message | None) -> Card | None:
         """Return the open question whose card a person replied to, if they may answer it."""
         if replied is None or replied.from_user != self.me:
             return None
         proposal_id = await self.shown_cards.find_proposal_id(reference_of(replied))
         if not proposal_id:
             return None
-        card = await self.lookup.card(proposal_id, who.actor, who.place.address)
+        card = await self.lookup.card(proposal_id, participant.actor, participant.place.address)
         if card is None or not (card.pending and card.kind.is_answer):
             return None
-        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, Verb.ANSWER):
+        if not await self.lookup.may_press(
+            card.proposal_id, participant.actor, participant.place.address, Verb.ANSWER
+        ):
             return None
         return card
 
@@ -297,50 +304,52 @@ class Inbound:
         if reply.text and reply.text != STOPPED:  # the answer itself shows that it was stopped
             await self.transport.send(stopped.place, from_markdown(reply.text))
 
-    async def _take_command(self, who: Participant, typed: TypedCommand, message: Message) -> None:
+    async def _take_command(self, participant: Participant, typed: TypedCommand, message: Message) -> None:
         """Carry out a command, and post its reply: in the person's private chat if it is confidential."""
         is_bare_cancel = typed.name == "cancel" and not typed.arguments
-        if is_bare_cancel and await self.dialogue_runner.cancel(who):
+        if is_bare_cancel and await self.dialogue_runner.cancel(participant):
             return
         if not typed.is_known:
-            await self._reply(who.place, _NO_COMMAND_TEXT, message)
+            await self._reply(participant.place, _NO_COMMAND_TEXT, message)
             return
         if typed.name in ("start", "help"):
             allow_list = self.admission.allow_list
-            is_admin = who.user.id in allow_list.admins
-            is_decider = is_admin or who.user.id in allow_list.approvers
+            is_admin = participant.user.id in allow_list.admins
+            is_decider = is_admin or participant.user.id in allow_list.approvers
             text = commands.write_introduction(
                 typed, is_admin=is_admin, is_decider=is_decider, notice=self.lookup.notice
             )
-            await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
+            await self.transport.send(participant.place, plain(text), ephemeral=participant.ephemeral)
             return
         if typed.name == "new":
-            self.overheard.forget(who.place)
+            self.overheard.forget(participant.place)
         mentioned = [entity.user for entity in message.entities if entity.user]
         names_of_people = {str(actor_of(user)): user.full_name for user in mentioned}
-        names = {**who.place.make_names(message.chat.title), **names_of_people}
+        names = {**participant.place.make_names(message.chat.title), **names_of_people}
         is_private = is_private_chat(message.chat)
-        command = typed.make_command(who.actor, who.place.address, private=is_private, names=names)
-        was_writing = self.is_written_in(who.place)
+        command = typed.make_command(
+            participant.actor, participant.place.address, private=is_private, names=names
+        )
+        was_writing = self.is_written_in(participant.place)
         reply = await self.inbox(command)
         if was_writing and reply.text == STOPPED:
             return  # the answer itself shows that it was stopped
         if reply.answer is Answer.INVALID:  # the text says how to write the command
             reply = replace(reply, text=typed.rewrite_usage(reply.text))
-        if who.place.is_private or not (typed.is_confidential or reply.is_private):
-            await self._post_reply(who, reply, who.place, message.message_id)
+        if participant.place.is_private or not (typed.is_confidential or reply.is_private):
+            await self._post_reply(participant, reply, participant.place, message.message_id)
             return
         try:
-            await self._post_reply(who, reply, TelegramPlace(who.user.id))
+            await self._post_reply(participant, reply, TelegramPlace(participant.user.id))
         except NotDeliverable:
-            await self._reply(who.place, _ASK_IN_PRIVATE_TEXT, message)
+            await self._reply(participant.place, _ASK_IN_PRIVATE_TEXT, message)
 
     async def _post_reply(
-        self, who: Participant, reply: Reply, place: TelegramPlace, reply_to: int | None = None
+        self, participant: Participant, reply: Reply, place: TelegramPlace, reply_to: int | None = None
     ) -> None:
         """Post the reply, then copies of the cards that it names."""
         if reply.text:
-            ephemeral = who.ephemeral if place == who.place else None
+            ephemeral = participant.ephemeral if place == participant.place else None
             text, link = reply.split_link()
             await self.transport.send(
                 place,
@@ -350,9 +359,9 @@ class Inbound:
                 ephemeral=ephemeral,
             )
         for proposal in reply.proposals:
-            card = await self.lookup.card(proposal.id, who.actor, together=True)
+            card = await self.lookup.card(proposal.id, participant.actor, together=True)
             if card is not None:
-                await self.shown_cards.post_copy(card, place, self.lookup, who.actor)
+                await self.shown_cards.post_copy(card, place, self.lookup, participant.actor)
 
     async def _reply(self, place: TelegramPlace, text: str, message: Message) -> None:
         ephemeral = find_ephemeral_target(message)

@@ -214,7 +214,7 @@ class TelegramPresses:
         return _PressAnswer(choice)
 
     async def _carry_out(
-        self, callback: ButtonData, who: Participant, message: TelegramPosted
+        self, callback: ButtonData, participant: Participant, message: TelegramPosted
     ) -> _PressAnswer:
         """Carry out a press, and return its answer.
 
@@ -224,88 +224,99 @@ class TelegramPresses:
         # a press on a card is about all that the card shows, which may be a batch; only VIEW_ROW, a button on
         # the card of a batch, is about the row whose id it carries
         is_about_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
-        together = is_about_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
-        card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
+        as_batch = is_about_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
+        card = await self.lookup.card(
+            callback.id, participant.actor, participant.place.address, ref, together=as_batch
+        )
         if card is None:
             return _PressAnswer(_NOT_HERE_TEXT, alert=True)
 
         if callback.action in PICK_ACTIONS:
-            return await self._pick_rows(callback, who, card, message)
+            return await self._pick_rows(callback, participant, card, message)
         if callback.action is ButtonAction.CONTEXT:
-            return await self._tell_context(callback.id, who)
+            return await self._tell_context(callback.id, participant)
         if callback.is_for_dialogue:
-            text = await self.dialogue_runner.handle_press(who, callback, card, message)
+            text = await self.dialogue_runner.handle_press(participant, callback, card, message)
             return _PressAnswer(text, alert=bool(text))
         if callback.action in (ButtonAction.MORE, ButtonAction.ANSWER_NO):
-            await self._change_buttons(callback, who, card, message)
+            await self._change_buttons(callback, participant, card, message)
             return _PressAnswer("")
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
-            await self._show_payloads(callback, who, card)
+            await self._show_payloads(callback, participant, card)
             return _PressAnswer("")
 
-        return await self._decide(callback, who, card, message, ref)
+        return await self._decide(callback, participant, card, message, ref)
 
     async def _decide(
-        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, ref: str | None
+        self,
+        callback: ButtonData,
+        participant: Participant,
+        card: Card,
+        message: TelegramPosted,
+        ref: str | None,
     ) -> _PressAnswer:
         """Carry out a button that decides, or that leads to a grant. ``ref``: that of the pressed card."""
         if callback.action in _APPROVING_ACTIONS:
-            unviewed_cards = await self._list_unviewed_cards(card, who, callback.action)
+            unviewed_cards = await self._list_unviewed_cards(card, participant, callback.action)
             if unviewed_cards:
                 return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
         if callback.round == card.round:  # else the core refuses the press as outdated
-            question = await self._ask_confirmation(callback.action, card, who, message)
+            question = await self._ask_confirmation(callback.action, card, participant, message)
             if question:
                 return question
         if callback.action in GRANT_ACTIONS:
-            text = await self.dialogue_runner.handle_grant_press(who, callback, card, message)
+            text = await self.dialogue_runner.handle_grant_press(participant, callback, card, message)
             is_submitted = callback.action is ButtonAction.DURATION
             return _PressAnswer(text, alert=bool(text) and not is_submitted)
         if callback.verb is None:
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
-        names = who.place.make_names(who.title)
-        press = who.make_press(callback.verb, callback.id, callback.round, ref=ref, names=names)
+        names = participant.place.make_names(participant.title)
+        press = participant.make_press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _change_buttons(
-        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted
+        self, callback: ButtonData, participant: Participant, card: Card, message: TelegramPosted
     ) -> None:
         """Show the buttons behind *More*, to this person alone if possible, or the usual buttons again."""
-        await who.acknowledge_press()
+        await participant.acknowledge_press()
         more = callback.action is ButtonAction.MORE
-        if more and who.ephemeral and await self.shown_cards.open_menu(card, who.place, who.ephemeral):
+        if (
+            more
+            and participant.ephemeral
+            and await self.shown_cards.open_menu(card, participant.place, participant.ephemeral)
+        ):
             return
-        await self.shown_cards.show_buttons(card, who.place, message, more=more)
+        await self.shown_cards.show_buttons(card, participant.place, message, more=more)
 
-    async def _show_payloads(self, callback: ButtonData, who: Participant, card: Card) -> None:
+    async def _show_payloads(self, callback: ButtonData, participant: Participant, card: Card) -> None:
         """Show the full content of a card, or of each card of its group that still hides a part here."""
         is_group = callback.action is ButtonAction.VIEW_GROUP
-        cards = await self._list_unviewed_cards(card, who, callback.action) if is_group else [card]
-        await who.acknowledge_press()
+        cards = await self._list_unviewed_cards(card, participant, callback.action) if is_group else [card]
+        await participant.acknowledge_press()
         # Approve all, which everyone sees, needs payloads that everyone has seen
-        ephemeral = None if is_group else who.ephemeral
+        ephemeral = None if is_group else participant.ephemeral
         for shown in cards:
-            await self.shown_cards.show_payload(shown, who.place, ephemeral)
-            await self.lookup.note_opened(shown.proposal_id, who.actor)
+            await self.shown_cards.show_payload(shown, participant.place, ephemeral)
+            await self.lookup.note_opened(shown.proposal_id, participant.actor)
             # the proposal may have ended in the meantime
-            await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
+            await self._remove_outdated(shown.proposal_id, participant, as_batch=shown.batch is not None)
 
-    async def _tell_context(self, proposal_id: str, who: Participant) -> _PressAnswer:
+    async def _tell_context(self, proposal_id: str, participant: Participant) -> _PressAnswer:
         """Send the agent's turn that led to a card to this person alone, in their private chat with Nod."""
-        words = await self.lookup.context(proposal_id, who.actor, who.place.address)
+        words = await self.lookup.context(proposal_id, participant.actor, participant.place.address)
         if words is None:
             return _PressAnswer(CONTEXT_NOT_YOURS_TEXT, alert=True)
-        await who.acknowledge_press()
-        place = who.place if who.place.is_private else TelegramPlace(who.user.id)
+        await participant.acknowledge_press()
+        place = participant.place if participant.place.is_private else TelegramPlace(participant.user.id)
         try:
             await self.transport.send(place, plain(words), urgency=Urgency.PRESSED)
         except NotDeliverable:
             return _PressAnswer(_STRANGER_TEXT, alert=True)
-        return _PressAnswer("" if who.place.is_private else _IN_PRIVATE_TEXT)
+        return _PressAnswer("" if participant.place.is_private else _IN_PRIVATE_TEXT)
 
     async def _ask_confirmation(
-        self, action: ButtonAction | Verb, card: Card, who: Participant, message: TelegramPosted
+        self, action: ButtonAction | Verb, card: Card, participant: Participant, message: TelegramPosted
     ) -> _PressAnswer | None:
         """Ask for confirmation, and return the answer to the press; None if there is nothing to ask.
 
@@ -316,28 +327,30 @@ class TelegramPresses:
         verb = action if isinstance(action, Verb) else VERBS_BY_ACTION[action]
         if not (card.pending or verb in card.verbs):
             return None
-        question = card.button(verb).sure
+        question = card.button(verb).confirmation
         if question is None:
             return None
         # `may_press` takes the verbs of a single proposal; of the verbs here, only UNDO_ALL is of several
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
-        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
+        if not await self.lookup.may_press(
+            card.proposal_id, participant.actor, participant.place.address, single_verb
+        ):
             return None  # the core refuses the press
-        await who.acknowledge_press()
+        await participant.acknowledge_press()
         await self.shown_cards.ask_confirmation(card, action, message)
         if verb is Verb.APPROVE:
             return _PressAnswer(question.question)
-        return _PressAnswer(f"{question.question} {question.more}", alert=True)
+        return _PressAnswer(f"{question.question} {question.warning}", alert=True)
 
     async def _pick_rows(
-        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted
+        self, callback: ButtonData, participant: Participant, card: Card, message: TelegramPosted
     ) -> _PressAnswer:
         """Show the picker of a batch, pick a row or leave it out, or decide the picked rows."""
         decides_nothing = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
         if card.batch is None or not (card.pending or decides_nothing):
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action is ButtonAction.BACK_TO_BATCH:
-            await who.acknowledge_press()
+            await participant.acknowledge_press()
             await self.shown_cards.show_batch(card, message)
             return _PressAnswer("")
         if callback.round != card.round:
@@ -347,12 +360,17 @@ class TelegramPresses:
         except ValueError:
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action in (ButtonAction.DECIDE_ALL, ButtonAction.APPROVE_PICKED):
-            return await self._decide_rows(callback, who, card, message, picked)
-        await self._show_rows(callback, who, card, message, picked)
+            return await self._decide_rows(callback, participant, card, message, picked)
+        await self._show_rows(callback, participant, card, message, picked)
         return _PressAnswer("")
 
     async def _show_rows(
-        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, picked: Picked
+        self,
+        callback: ButtonData,
+        participant: Participant,
+        card: Card,
+        message: TelegramPosted,
+        picked: Picked,
     ) -> None:
         """Show a page of a batch's rows, to pick from or to open one."""
         index = callback.index or 0
@@ -360,21 +378,26 @@ class TelegramPresses:
         if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
             picked = picked.toggle(index)
             page = index // ROWS_PER_PAGE
-        await who.acknowledge_press()
+        await participant.acknowledge_press()
         opens_rows = callback.action is ButtonAction.LIST_ROWS
         await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
 
     async def _decide_rows(
-        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted, picked: Picked
+        self,
+        callback: ButtonData,
+        participant: Participant,
+        card: Card,
+        message: TelegramPosted,
+        picked: Picked,
     ) -> _PressAnswer:
         """Approve the picked rows of a batch, and decline the others or leave them open."""
-        if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
+        if not await self.shown_cards.is_fully_shown(card, participant.place, participant.user.id):
             return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
         decision = picked.make_decision(
             card,
-            who.actor,
+            participant.actor,
             callback.round,
-            who.place.address,
+            participant.place.address,
             declines=callback.action is ButtonAction.DECIDE_ALL,
             ref=str(message),
         )
@@ -392,42 +415,51 @@ class TelegramPresses:
             return None
         return str(message)
 
-    async def _update_buttons(self, callback: ButtonData, who: Participant) -> None:
+    async def _update_buttons(self, callback: ButtonData, participant: Participant) -> None:
         """Update the buttons in the chat after a press.
 
         After a payload was shown, Approve all may be offered. After a decision, outdated buttons are removed.
         """
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP):
-            await self.shown_cards.offer_approve_all(callback.id, self.lookup, who.actor, who.place)
+            await self.shown_cards.offer_approve_all(
+                callback.id, self.lookup, participant.actor, participant.place
+            )
         elif not callback.is_for_dialogue and callback.action not in PICK_ACTIONS:
-            await self._remove_outdated(callback.id, who, together=callback.verb in _BATCH_VERBS)
+            await self._remove_outdated(callback.id, participant, as_batch=callback.verb in _BATCH_VERBS)
 
     async def _list_unviewed_cards(
-        self, card: Card, who: Participant, action: ButtonAction | Verb
+        self, card: Card, participant: Participant, action: ButtonAction | Verb
     ) -> list[Card]:
         """Return the pending cards that an action is about and that hide a part which was not viewed here.
 
         VIEW_GROUP and APPROVE_ALL are about all cards of the group, other actions about ``card`` alone.
         """
         cards = [card]
-        person: int | None = who.user.id
+        person: int | None = participant.user.id
         if card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL):
             person = None  # everyone must have seen what Approve all approves
-            others = [member for member in card.group.members if member != card.proposal_id]
-            member_cards = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
+            others = [member for member in card.group.approvable_ids if member != card.proposal_id]
+            member_cards = [
+                await self.lookup.card(member, participant.actor, participant.place.address)
+                for member in others
+            ]
             cards = [*(member_card for member_card in member_cards if member_card), card]
         pending = [shown for shown in cards if shown.pending]
         is_fully_shown = self.shown_cards.is_fully_shown
-        return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
+        return [shown for shown in pending if not await is_fully_shown(shown, participant.place, person)]
 
-    async def _remove_outdated(self, proposal_id: str, who: Participant, *, together: bool = False) -> None:
+    async def _remove_outdated(
+        self, proposal_id: str, participant: Participant, *, as_batch: bool = False
+    ) -> None:
         """Remove the buttons of payloads, menus and dialogues that are over.
 
-        ``together``: for a row of a batch, those of the whole batch.
+        ``as_batch``: for a row of a batch, those of the whole batch.
         """
-        card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
+        card = await self.lookup.card(
+            proposal_id, participant.actor, participant.place.address, together=as_batch
+        )
         if card is not None:
-            await self.shown_cards.remove_outdated(card, who.place.chat_id)
+            await self.shown_cards.remove_outdated(card, participant.place.chat_id)
 
     async def _find_place(
         self, query: CallbackQuery, message: TelegramPosted, proposal_id: str
@@ -460,10 +492,13 @@ class TelegramPresses:
                     return place
         return None
 
-    async def _ask_to_press_again(self, who: Participant) -> None:
+    async def _ask_to_press_again(self, participant: Participant) -> None:
         with suppress(ChannelError):
             await self.transport.send(
-                who.place, plain(_PRESS_AGAIN_TEXT), urgency=Urgency.PRESSED, ephemeral=who.ephemeral
+                participant.place,
+                plain(_PRESS_AGAIN_TEXT),
+                urgency=Urgency.PRESSED,
+                ephemeral=participant.ephemeral,
             )
 
 

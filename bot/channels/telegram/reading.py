@@ -124,8 +124,8 @@ def read_words(message: Message, me: User | None = None) -> str:
     return units.decode("utf-16-le", "surrogatepass").strip()
 
 
-def format_for_model(message: Message, words: str, me: User) -> str:
-    """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
+def format_for_model(message: Message, text: str, me: User) -> str:
+    """Return a message as text for the model: ``text``, and the message that it forwards or replies to.
 
     A note names an attachment that the model can't see, or that was forwarded. The text is empty without any
     words or note.
@@ -133,14 +133,14 @@ def format_for_model(message: Message, words: str, me: User) -> str:
     attachment = describe_attachment(message)
     files = files_of(message)
     if attachment and not files:
-        words = f"{words}\n\n({attachment} was attached that you can't see)"
+        text = f"{text}\n\n({attachment} was attached that you can't see)"
     if files and message.forward_origin is not None:
-        words = f"{words}\n\n({attachment} is attached)".strip()
-    if not words:
+        text = f"{text}\n\n({attachment} is attached)".strip()
+    if not text:
         return ""
     if message.forward_origin is not None:
-        return format_forwarded(name_original_author(message.forward_origin), words, "")
-    return format_reply(*_read_replied(message, me), words)
+        return format_forwarded(name_original_author(message.forward_origin), text, "")
+    return format_reply(*_read_replied(message, me), text)
 
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
@@ -216,7 +216,7 @@ def _list_mentions_and_links(message: Message) -> list[tuple[MessageEntity, str]
     return sorted(entities.items(), key=lambda item: item[0].offset)
 
 
-def _mentions(entity: MessageEntity, words: str, me: User) -> bool:
+def _mentions(entity: MessageEntity, text: str, me: User) -> bool:
     if entity.type == MessageEntity.MENTION:
-        return words[1:].lower() == (me.username or "").lower()
+        return text[1:].lower() == (me.username or "").lower()
     return entity.user is not None and entity.user.id == me.id

@@ -110,7 +110,7 @@ def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
 
 def ask_words(person: User, button: Button, title: str) -> Screen:
     """Ask for the words that go with the press of a button. ``title``: that of the card."""
-    prompt = button.asks
+    prompt = button.text_question
     question = prompt.question if prompt else button.label
     hint = prompt.hint if prompt else ""
     first = question[:1].lower() + question[1:]
@@ -163,7 +163,7 @@ def _make_grant_keyboard(
     def make_duration_button(duration: GrantDuration) -> InlineKeyboardButton:
         index = list(GrantDuration).index(duration)
         return _make_button(
-            dialogue, ButtonAction.DURATION, duration.words, index=index, style=KeyboardButtonStyle.SUCCESS
+            dialogue, ButtonAction.DURATION, duration.label, index=index, style=KeyboardButtonStyle.SUCCESS
         )
 
     rows = []

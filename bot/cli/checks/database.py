@@ -124,5 +124,5 @@ def list_token_names(settings: Settings) -> list[str]:
 
 def load_rulebook(settings: Settings) -> Rulebook:
     with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), open_readonly(settings) as database:
-        return database.read_now(policies_of(settings).load).book
+        return database.read_now(policies_of(settings).load).rulebook
     return Rulebook()

@@ -7,7 +7,7 @@ changes. `ProposalKind` explains the fields of `PLAN`.
 
 from dataclasses import replace
 
-from bot.domain.outcomes import because
+from bot.domain.outcomes import format_reason
 from bot.domain.plans import Plan
 from bot.domain.proposal_states import Cause, State, Tone
 from bot.domain.proposals import Proposal, ProposalKind
@@ -16,7 +16,7 @@ from bot.domain.verbs import BUTTONS, Verb
 
 def _find_outcome(proposal: Proposal) -> tuple[Tone, str] | None:
     """Return the tone and the words of a plan's state on its card; None: the usual words."""
-    who, why = proposal.decided_by or "someone", because(proposal)
+    who, why = proposal.decided_by or "someone", format_reason(proposal)
     match proposal.state:
         case State.PROPOSED:
             until = f" Until then {proposal.teammate} can only look around." if proposal.teammate else ""
@@ -76,7 +76,7 @@ PLAN = ProposalKind(
     list_buttons=_offer,
     buttons={
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Approve plan"),
-        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Reject", doing="Rejecting…"),
+        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Reject", busy_label="Rejecting…"),
     },
     has_lead=True,  # a rule may let the lead agent approve it, alone or with a person
     has_steps=True,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bot.domain.outcomes import WAITING, because, why_expired
+from bot.domain.outcomes import WAITING, format_reason, why_expired
 from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, introduce_asker
 from bot.domain.text import one_line
@@ -49,19 +49,19 @@ def _tell_model(proposal: Proposal) -> str:
     who = proposal.decided_by or "someone"
     match proposal.state:
         case State.PROPOSED:
-            deciders = one_line(proposal.deciders.in_words(proposal.requester.label))
+            deciders = one_line(proposal.deciders.describe(proposal.requester.label))
             return f"{WAITING}: the question is open, and {deciders} can answer it. Do not ask it again."
         case State.SUCCEEDED:
             return f"ANSWERED by {who}: “{proposal.result}”. An answer approves nothing."
         case State.DECLINED:
-            return f"DECLINED: {who} gives no answer{because(proposal)}. Do not ask it again."
+            return f"DECLINED: {who} gives no answer{format_reason(proposal)}. Do not ask it again."
         case State.EXPIRED:
             why = why_expired(proposal, "answered")
             return f"EXPIRED: {why}. Continue without an answer, or say what you need."
         case State.CANCELLED if proposal.cause is Cause.WRITTEN:
             return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
         case State.CANCELLED:
-            reason = because(proposal)
+            reason = format_reason(proposal)
             return f"CANCELLED: it was withdrawn or reached no one{reason}. Continue without an answer."
         case State.FAILED:
             return (
@@ -103,7 +103,7 @@ FORM = ProposalKind(
     introduce=_introduce_asked,
     list_buttons=_offer_form,
     buttons={
-        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Send answer", doing="Sending…"),
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Send answer", busy_label="Sending…"),
         Verb.EDIT: replace(BUTTONS[Verb.EDIT], label="Fill in"),
     },
     is_own=_is_always_own,

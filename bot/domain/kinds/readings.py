@@ -69,9 +69,13 @@ READING = ProposalKind(
     extra_verbs=frozenset({Verb.NEVER}),
     list_buttons=_offer,
     buttons={
-        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="This conversation", doing="Allowing…"),
-        Verb.NEVER: replace(BUTTONS[Verb.NEVER], label="Only in private", doing="Saving…", rare=False),
-        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Not now", doing="Saving…", needs=Needs.NOTHING),
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="This conversation", busy_label="Allowing…"),
+        Verb.NEVER: replace(
+            BUTTONS[Verb.NEVER], label="Only in private", busy_label="Saving…", is_in_menu=False
+        ),
+        Verb.DECLINE: replace(
+            BUTTONS[Verb.DECLINE], label="Not now", busy_label="Saving…", needs=Needs.NOTHING
+        ),
     },
     is_own=_is_always_own,
     hides_own=True,

@@ -14,12 +14,12 @@ def _introduce(_: AskerFacts) -> str:
     return "Suggested by Nod"
 
 
-def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
-    if p.state is not State.DECLINED:
+def _find_outcome(proposal: Proposal) -> tuple[Tone, str] | None:
+    if proposal.state is not State.DECLINED:
         return None
-    never = any(vote.verb == Verb.NEVER for vote in p.votes)
+    never = any(vote.verb == Verb.NEVER for vote in proposal.votes)
     words = "Never to be suggested again" if never else "Not now"
-    return Tone.QUIET, f"{words}, said {p.decided_by or 'someone'}."
+    return Tone.QUIET, f"{words}, said {proposal.decided_by or 'someone'}."
 
 
 def _offer(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
@@ -36,8 +36,10 @@ SUGGESTION = ProposalKind(
     extra_verbs=frozenset({Verb.NEVER}),
     list_buttons=_offer,
     buttons={
-        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Set this rule", doing="Setting…"),
-        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Not now", doing="Saving…", needs=Needs.NOTHING),
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Set this rule", busy_label="Setting…"),
+        Verb.DECLINE: replace(
+            BUTTONS[Verb.DECLINE], label="Not now", busy_label="Saving…", needs=Needs.NOTHING
+        ),
     },
     is_final=True,
     may_be_requested=False,

@@ -104,7 +104,7 @@ class AgentCallView(View):
         waits_for = ""
         # ``end`` is the state of a call, also while the call is open
         if proposal is not None and status.end == "waiting":
-            waits_for = proposal.deciders.in_words(proposal.requester.label)
+            waits_for = proposal.deciders.describe(proposal.requester.label)
         return cls(
             id=status.id,
             tool=status.tool_name,
@@ -113,7 +113,7 @@ class AgentCallView(View):
             is_error=status.is_error,
             joined=status.joined,
             waits_for=waits_for,
-            edited=[edit.words_for_model for edit in proposal.edits] if proposal else [],
+            edited=[edit.description_for_model for edit in proposal.edits] if proposal else [],
             arguments=dict(proposal.arguments) if proposal else None,
             files=[CallFileView.of_file(each) for each in status.files],
             decided_by=proposal.decided_by if proposal else None,

@@ -56,7 +56,7 @@ class ReleaseSweep:
 
     async def run(self, now: datetime) -> None:
         """Release the due cards. Without a rule of attention and without held cards, nothing is read."""
-        has_rules = bool(self.policies.latest_policy.book.list_about(Subject.ATTENTION))
+        has_rules = bool(self.policies.latest_policy.rulebook.list_about(Subject.ATTENTION))
         if not has_rules and not self._may_have_work:
             return
         for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):
@@ -139,6 +139,8 @@ def _record_release(session: Session, card_id: str, now: datetime) -> tuple[Job,
         return ()
     if any(row.released_at is None for row in rows.find_held(session, card_id).values()):
         return ()  # the hold line still applies to the others
-    by = Author.nod(Act.RELEASE, "told together with others")
-    changed = transitions.change_proposal(session, proposal, by, now, annotations=without_hold_line(proposal))
+    author = Author.of_nod(Act.RELEASE, "told together with others")
+    changed = transitions.change_proposal(
+        session, proposal, author, now, annotations=without_hold_line(proposal)
+    )
     return () if changed is None else (request_redraw(session, changed),)

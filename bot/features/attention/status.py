@@ -23,13 +23,13 @@ _LATE = timedelta(minutes=5)  # a card that is held so long after its time is la
 
 def list_limits(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
     """Return the rules that say how many cards an hour reach people."""
-    return active.make_rule_lines(session, _PART, policies.latest_policy.book.zone, Subject.ATTENTION)
+    return active.make_rule_lines(session, _PART, policies.latest_policy.rulebook.zone, Subject.ATTENTION)
 
 
 async def examine_attention(parts: FeatureParts) -> Sequence[Finding]:
     """Return how many cards are held back now, and a warning where some of them are late; else nothing."""
-    book = (await parts.database.read(parts.policies.load)).book
-    rules = len(book.list_about(Subject.ATTENTION))
+    rulebook = (await parts.database.read(parts.policies.load)).rulebook
+    rules = len(rulebook.list_about(Subject.ATTENTION))
     counts = await parts.database.read(rows.count_held, parts.clock() - _LATE)
     if counts.late:
         return (warn(_NAME, f"cards held past their time: {counts.late}. Is Nod running? Start it: nod run"),)

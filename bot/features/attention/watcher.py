@@ -50,7 +50,7 @@ class AttentionWatcher:
 
     def is_watching(self) -> bool:
         """Return whether there is a rule of attention."""
-        return bool(self.policies.latest_policy.book.list_about(Subject.ATTENTION))
+        return bool(self.policies.latest_policy.rulebook.list_about(Subject.ATTENTION))
 
     def list_reached(
         self, _session: Session, _proposal: Proposal, _deciders: Collection[str]
@@ -133,7 +133,7 @@ class AttentionWatcher:
     def _find_limit(self, session: Session, person: Person) -> int | None:
         """Return the limit that a rule sets for a person, or for a group of theirs."""
         policy = self.policies.load(session)
-        return policy.book.attention({*person.accounts, *policy.groups_of(person)})
+        return policy.rulebook.attention({*person.accounts, *policy.groups_of(person)})
 
     def _list_at_limit(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
         """Return those of these accounts whose person has reached the limit of cards in the last hour."""
@@ -162,7 +162,7 @@ class AttentionWatcher:
 
         ``ends_by_account``: the end of each account's hold, when the account is told.
         """
-        zone = self.policies.load(session).book.zone
+        zone = self.policies.load(session).rulebook.zone
         accounts_by_time: dict[str, list[str]] = {}
         for account, until in sorted(ends_by_account.items(), key=lambda item: (item[1], item[0])):
             accounts_by_time.setdefault(f"{until.astimezone(zone):%H:%M}", []).append(account)
@@ -172,9 +172,9 @@ class AttentionWatcher:
         ]
         text = " ".join([*sentences, "Many cards came within an hour."])
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
-        by = Author.nod(Act.HOLD, text)
+        author = Author.of_nod(Act.HOLD, text)
         transitions.change_proposal(
-            session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines)
+            session, proposal, author, now, annotations=(*without_hold_line(proposal), *lines)
         )
 
 

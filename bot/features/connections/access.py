@@ -32,43 +32,43 @@ class AccountAccess:
         find_rest: FindRest | None = None,
     ) -> None:
         """``find_rest`` returns why the account of a chat is not used now; None for a person's account."""
-        if not isinstance(config.launch, Http):
+        if not isinstance(config.transport, Http):
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
         # `SignInTokens` reads and renews the tokens by the queries in the module `tokens`. It adds each token
         # to ``sign_in_tokens``, so this connection gets a set of its own.
-        self._launch = replace(config.launch, sign_in_tokens=set())
+        self._http_config = replace(config.transport, sign_in_tokens=set())
         self._keys = SignInTokens(
             config.name,
-            self._launch,
+            self._http_config,
             database,
             clock,
             rows=tokens,
             key=connection.id,
-            again=f"Send: /nod connections connect {config.name}",
+            sign_in_hint=f"Send: /nod connections connect {config.name}",
         )
         self._use_noted_at: datetime | None = None
         self._storing_tasks: set[asyncio.Future[None]] = set()  # held here, so that they are not lost
         self._find_rest = find_rest
-        self._rest_reason = ""  # why the account rested when `token` was called last
+        self._rest_reason = ""  # why the account rested when `get_token` was called last
 
     @property
-    def why(self) -> str:
-        """The reason why the last call of `token` returned None, or why the server refused its token."""
-        return self._rest_reason or self._keys.why
+    def failure_reason(self) -> str:
+        """The reason why the last call of `get_token` returned None, or why the server refused its token."""
+        return self._rest_reason or self._keys.failure_reason
 
     @property
-    def again(self) -> str:
+    def sign_in_hint(self) -> str:
         """A sentence on how to connect the account again."""
-        return self._keys.again
+        return self._keys.sign_in_hint
 
     @property
     def secrets(self) -> frozenset[str]:
         """All values of the token so far, to be hidden."""
-        return frozenset(self._launch.sign_in_tokens)
+        return frozenset(self._http_config.sign_in_tokens)
 
-    async def token(self, refused: str | None = None) -> str | None:
+    async def get_token(self, refused: str | None = None) -> str | None:
         """Return a token to send; None while the account rests, or if there is no token to send.
 
         ``refused``: the token that the server has just refused, if it refused one.
@@ -77,7 +77,7 @@ class AccountAccess:
             self._rest_reason = await self._find_rest()
             if self._rest_reason:
                 return None
-        token = await self._keys.token(refused)
+        token = await self._keys.get_token(refused)
         if token is not None:
             await self._note_use()
         return token

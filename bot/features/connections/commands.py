@@ -131,4 +131,4 @@ def _describe(listed: ListedConnection) -> str:
         remark = f", **rests: {listed.rest}**"
     elif connection.is_expired:
         remark = ", **expired: connect it again**"
-    return f"- `{connection.id[:SHORT_ID_CHARS]}` {escape_markdown(connection.words)}{used}{remark}"
+    return f"- `{connection.id[:SHORT_ID_CHARS]}` {escape_markdown(connection.acts_as)}{used}{remark}"

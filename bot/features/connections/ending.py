@@ -111,21 +111,21 @@ def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tupl
     is added to the accounts of the person's connections.
     """
     current = rights.list_accounts(session, account)
-    by = Author.nod(Act.DISCONNECT, "an account was unlinked")
+    author = Author.of_nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
         if set(row.accounts) <= current:  # no account of the owner is missing now
             rows.change_accounts(session, row, current)
         else:
             pending.end_sign_ins_of_person(session, row.accounts, now)
-            rows.end_connection(session, row, by, now)
+            rows.end_connection(session, row, author, now)
     return ()
 
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
     """Give the connections of a chat to its new address, so that it keeps them. Implements `MoveChat`."""
-    by = Author.nod(Act.MOVE)
+    author = Author.of_nod(Act.MOVE)
     is_of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
-    rows.change_owner(session, is_of_chat, str(new), by, now)
+    rows.change_owner(session, is_of_chat, str(new), author, now)
 
 
 def end_of_gone_accounts(
@@ -135,15 +135,17 @@ def end_of_gone_accounts(
 
     Connections that such an account made for a chat end as well, and the admins of the chat are told.
     """
-    by = Author.nod(Act.DISCONNECT, "the account is gone")
+    author = Author.of_nod(Act.DISCONNECT, "the account is gone")
     gone_accounts = sorted(accounts)
     is_personal = col(ConnectionRow.identity) == Identity.PERSON
     is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
-    ended = rows.end_connections(session, is_personal & col(ConnectionRow.owner).in_(gone_accounts), by, now)
+    ended = rows.end_connections(
+        session, is_personal & col(ConnectionRow.owner).in_(gone_accounts), author, now
+    )
     names = people.find_known_names(session, gone_accounts)
     for account in gone_accounts:
         is_made_by_account = is_of_chat & (col(ConnectionRow.connected_by) == account)
-        for connection in rows.end_connections(session, is_made_by_account, by, now):
+        for connection in rows.end_connections(session, is_made_by_account, author, now):
             who = escape_markdown(names.get(account, account))
             place = escape_markdown(connection.owner_label)
             text = _ADMIN_GONE_TEXT.format(who=who, place=place, server=connection.server)
@@ -157,11 +159,11 @@ def end_at_changed_addresses(session: Session, addresses: dict[str, str], now: d
 
     ``addresses``: the current address of each server, by its name in the settings.
     """
-    by = Author.nod(Act.DISCONNECT, "the server's address changed")
+    author = Author.of_nod(Act.DISCONNECT, "the server's address changed")
     ended: list[Connection] = []
     for server, url in addresses.items():
         has_old_address = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
-        ended += rows.end_connections(session, has_old_address, by, now)
+        ended += rows.end_connections(session, has_old_address, author, now)
     for connection in ended:
         server = connection.server
         text = (
@@ -200,9 +202,8 @@ def is_same_person(session: Session, actor: Actor, account: str) -> bool:
 
 def describe_connected(connection: Connection) -> str:
     """Return the text for a person about their new connection, in Markdown."""
-    return (
-        f"Connected: {escape_markdown(connection.words)}. `/nod connections end {connection.server}` ends it."
-    )
+    account = escape_markdown(connection.acts_as)
+    return f"Connected: {account}. `/nod connections end {connection.server}` ends it."
 
 
 def describe_ended(ended: Collection[Connection]) -> str:
@@ -220,5 +221,5 @@ def _is_owned_by(session: Session, actor: Actor) -> ColumnElement[bool]:
 
 
 def _end(session: Session, condition: ColumnElement[bool], actor: Actor, now: datetime) -> list[Connection]:
-    by = people.make_author(session, Act.DISCONNECT, actor)
-    return rows.end_connections(session, condition, by, now)
+    author = people.make_author(session, Act.DISCONNECT, actor)
+    return rows.end_connections(session, condition, author, now)

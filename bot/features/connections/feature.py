@@ -75,7 +75,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
 
 def _list_connected(session: Session, _: datetime) -> Sequence[ActiveLine]:
     return [
-        ActiveLine(_PART, each.connection.words, each.connected_by, each.connection.connected_at)
+        ActiveLine(_PART, each.connection.acts_as, each.connected_by, each.connection.connected_at)
         for each in rows.list_connections(session, None)
     ]
 
@@ -85,7 +85,7 @@ async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
     if not isinstance(parts.connections, AccountConnections):
         return ()
     listed = await parts.database.read(rows.list_connections, None)
-    expired = [each.connection.words for each in listed if each.connection.is_expired]
+    expired = [each.connection.acts_as for each in listed if each.connection.is_expired]
     if expired:
         return (warn("connections", f"connect again: {name_some(expired, _MAX_NAMED)}"),)
     servers = ", ".join(sorted(parts.connections.servers))

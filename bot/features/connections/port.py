@@ -83,9 +83,9 @@ class AccountConnections:
 
 def address_of(config: ServerConfig) -> str:
     """Return the address of a server at which accounts are connected: such a server always has one."""
-    if not isinstance(config.launch, Http):
+    if not isinstance(config.transport, Http):
         raise TypeError(f"{config.name} has no address")
-    return config.launch.url
+    return config.transport.url
 
 
 def make_connections(parts: ConnectionParts) -> AccountConnections | None:

@@ -63,7 +63,7 @@ class MissingConnections:
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
         """Return offers to connect an account, for the first few servers at which the person has none."""
         person = people.load_person(session, actor)
-        if person.outside:
+        if person.is_outsider:
             return ()
         requester = ConnectionOwner(person.accounts, place=str(actor))
         offers = []
@@ -79,7 +79,7 @@ class MissingConnections:
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[_Case, list[str]]:
         """Return the names of the servers without a usable connection, by the reason."""
         person = people.load_person(session, transcript.asker)
-        if person.outside:
+        if person.is_outsider:
             return {}
         requester = ConnectionOwner(person.accounts, place=str(transcript.conversation.origin))
         servers_by_case: dict[_Case, list[str]] = {}

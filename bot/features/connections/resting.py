@@ -176,7 +176,7 @@ def tell_admins(
     session: Session, policies: Policies, chat: str, except_account: str, text: str, now: datetime
 ) -> None:
     """Tell the admins of a chat in private, except one account. If that reaches no one, tell the chat."""
-    admins = policies.load(session).holders(Role.ADMIN, chat) - {except_account}
+    admins = policies.load(session).list_holders(Role.ADMIN, chat) - {except_account}
     was_told = [store_private_notice(session, Actor.parse(admin), text, now) for admin in sorted(admins)]
     if not any(was_told):
         store_notice(session, Address.parse(chat), text, now)

@@ -151,7 +151,7 @@ async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
     except SignInError as error:
         raise HttpError(409, error.message) from None
     await parts.wake(*connected.jobs)
-    return SaidBody(text=f"Connected: {connected.connection.words}.")
+    return SaidBody(text=f"Connected: {connected.connection.acts_as}.")
 
 
 @router.delete("/connections", summary="Disconnect everywhere")

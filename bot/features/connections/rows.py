@@ -139,14 +139,14 @@ def add_connection(
 
 
 def change_owner(
-    session: Session, condition: ColumnElement[bool], owner: str, by: Author, now: datetime
+    session: Session, condition: ColumnElement[bool], owner: str, author: Author, now: datetime
 ) -> None:
     """Give the matching connections to another owner."""
     for row in list(session.exec(select(ConnectionRow).where(condition))):
         before = _make_state(row)
         is_unchanged = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
         if count_changed(session.execute(update(ConnectionRow).where(is_unchanged).values(owner=owner))):
-            admin_changes.record(session, CONNECTION, row.id, by, before, {**before, "owner": owner}, now)
+            admin_changes.record(session, CONNECTION, row.id, author, before, {**before, "owner": owner}, now)
 
 
 def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
@@ -175,20 +175,20 @@ def list_of_chats(session: Session) -> list[Connection]:
 
 
 def end_connections(
-    session: Session, condition: ColumnElement[bool], by: Author, now: datetime
+    session: Session, condition: ColumnElement[bool], author: Author, now: datetime
 ) -> list[Connection]:
     """End the matching connections. Return them, without any that another process has just ended."""
     ended = []
     for row in list(session.exec(select(ConnectionRow).where(condition))):
         connection = make_connection(session, row)
-        if end_connection(session, row, by, now):
+        if end_connection(session, row, author, now):
             ended.append(connection)
     return ended
 
 
-def end_connection(session: Session, row: ConnectionRow, by: Author, now: datetime) -> bool:
+def end_connection(session: Session, row: ConnectionRow, author: Author, now: datetime) -> bool:
     """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
-    ended = _delete_connection(session, row, by, now)
+    ended = _delete_connection(session, row, author, now)
     if ended is None:
         return False
     _revoke_tokens(session, ended, now)
@@ -285,10 +285,10 @@ def _replace_connection(
     session: Session, sign_in: AccountSignIn, accounts: Collection[str], now: datetime
 ) -> Connection:
     """Delete the owner's earlier connections at the server, and store that of the sign-in."""
-    by = people.make_author(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
+    author = people.make_author(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
     owners = accounts if sign_in.identity == Identity.PERSON else {sign_in.owner}
     deleted = [
-        _delete_connection(session, row, by, now)
+        _delete_connection(session, row, author, now)
         for row in _find_rows(session, sign_in.server, sign_in.identity, owners)
     ]
     # the sign-in asked for the scopes that earlier calls lacked
@@ -315,7 +315,7 @@ def _replace_connection(
     )
     session.add(row)
     session.flush()
-    admin_changes.record(session, CONNECTION, ident, by, None, _make_state(row), now)
+    admin_changes.record(session, CONNECTION, ident, author, None, _make_state(row), now)
     for old in deleted:
         if old is not None and not _may_be_same_account(old, row):
             _revoke_tokens(session, old, now)
@@ -335,7 +335,7 @@ def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
 
 
 def _delete_connection(
-    session: Session, row: ConnectionRow, by: Author, now: datetime
+    session: Session, row: ConnectionRow, author: Author, now: datetime
 ) -> ConnectionRow | None:
     """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
     session.expunge(row)  # so that the deletion returns a new object, with the state that was deleted
@@ -346,7 +346,7 @@ def _delete_connection(
         return None
     if last_state.identity == Identity.PLACE:
         resting.forget_rest(session, last_state.id, now)
-    admin_changes.record(session, CONNECTION, last_state.id, by, _make_state(last_state), None, now)
+    admin_changes.record(session, CONNECTION, last_state.id, author, _make_state(last_state), None, now)
     return last_state
 
 

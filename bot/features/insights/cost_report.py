@@ -30,7 +30,7 @@ def count_visible_insights(session: Session, policies: Policies, actor: Actor, s
         session,
         since,
         rights.find_visible_accounts(session, policies, actor),
-        policies.load(session).book.zone,
+        policies.load(session).rulebook.zone,
     )
 
 
@@ -41,8 +41,8 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
     if not insights.total.asked:
         return f"{heading}: no one was asked anything."
     parts = insights.parts[facet]
-    lines = [f"{heading}: {insights.total.words}", f"By {facet}:"]
-    lines += [f"- {part.name}: {part.tally.words}" for part in parts[:_MAX_LINES]]
+    lines = [f"{heading}: {insights.total.description}", f"By {facet}:"]
+    lines += [f"- {part.name}: {part.tally.description}" for part in parts[:_MAX_LINES]]
     if len(parts) > _MAX_LINES:
         lines.append(f"…and {len(parts) - _MAX_LINES} more")
     deciders = [f"{each.name} {each.approved + each.declined}" for each in insights.deciders[:_MAX_LINES]]

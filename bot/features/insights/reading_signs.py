@@ -118,7 +118,7 @@ def find_signs(
     zones = _find_zones(session, person_ids)
     if zone is not None:
         zones[own_id] = zone
-    signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
+    signs_by_person = count_signs(decisions, policies.load(session).rulebook.zone, zones)
     signs_of_people = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
     signs_of_people.sort(key=lambda each: (-each.signs.decided, each.name))  # the busiest first
     if everyone and has_notes:
@@ -248,11 +248,11 @@ def format_signs(signs: Signs, now: datetime) -> str:
     heading = f"**How {subject} decided in the last {format_span(now - signs.since)}**"
     lines = [heading]
     if signs.total is not None:
-        lines.append(f"- Everyone: {signs.total.words}")
+        lines.append(f"- Everyone: {signs.total.description}")
     shown = signs.people[:_MAX_LINES]
     for each in shown:
         name = each.name if signs.is_by_name else "You"
-        lines.append(f"- {name}: {each.signs.words}")
+        lines.append(f"- {name}: {each.signs.description}")
     if len(signs.people) > len(shown):
         lines.append(f"…and {len(signs.people) - len(shown)} more")
     if len(lines) == 1:

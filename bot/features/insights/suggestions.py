@@ -22,7 +22,7 @@ from bot.domain import kinds
 from bot.domain.audit import Act
 from bot.domain.chat import Address, Clock, Request, chat_of
 from bot.domain.deciders import Deciders
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import NOD, Actor, Names, Role, name_of_place
 from bot.domain.policy import Policy
 from bot.domain.preview import PreviewField
@@ -146,7 +146,9 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
     if not is_admin or (workspace and not covers(workspace, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
     new_rule = rules.set_rule(session, rule, approver, now)
-    return people.put_names_in(session, f"Set: {new_rule.words}. Each run still has a card and an audit row.")
+    return people.put_names_in(
+        session, f"Set: {new_rule.description}. Each run still has a card and an audit row."
+    )
 
 
 def find_suggestions(
@@ -165,7 +167,7 @@ def find_suggestions(
             continue
         median_seconds = median(group.approval_seconds[:_MAX_WAITS])
         suggested = SuggestionDraft(name, place, len(group.approval_seconds), median_seconds)
-        policy_with_rule = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
+        policy_with_rule = policy.with_rulebook(with_rule(policy.rulebook, _make_rule(suggested.arguments)))
         # `Effect.SPARED`: under the rule, no one would have been asked. Another rule, of a smaller place, may
         # still ask; then the suggestion would promise too much.
         effects = (effect_on(session, row, policy, policy_with_rule) for row in group.rows)
@@ -186,7 +188,7 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
     groups: dict[tuple[str, str], _Group] = {}
     # arguments are read only if a rule has a condition on them (``has_conditions``)
     newest = past_proposals.list_newest(
-        session, now - MONTH, with_decision=True, with_arguments=policy.book.has_conditions
+        session, now - MONTH, with_decision=True, with_arguments=policy.rulebook.has_conditions
     )
     for row in newest:
         if not is_change(row) or row.state in _UNDER_WAY or not past_proposals.was_asked(row):
@@ -222,20 +224,20 @@ def _is_harmless(session: Session, available: AvailableTools, name: str, rows: S
         return False
     for row in rows:
         proposal = proposals.get(session, row.id)
-        if proposal is None or _has_secret(proposal, found_tool.form):
+        if proposal is None or _has_secret(proposal, found_tool.form_schema):
             return False
     return True
 
 
 def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
-    text = canonical(proposal.arguments)
+    text = to_canonical_json(proposal.arguments)
     return bool(secrets_in(proposal.arguments, schema)) or redact_text(text) != text
 
 
 def _list_suggestions(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Return the suggestions that were opened and are in one of these states."""
     of_suggester = SearchScope(frozenset({str(_SUGGESTER)}), everything=False)
-    only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)  # ``own``: that the suggester asked for
+    only = ProposalFilter(kind=kinds.SUGGESTION.name, only_own=True)
     return proposals.list_within_reach(session, of_suggester, states, _MAX_EARLIER, only=only)
 
 
@@ -263,9 +265,9 @@ def open_suggestions(
     Left out are suggestions that another process has opened in the meantime, and places without an admin.
     """
     rule_tool = available.get(RULE_TOOL_NAME)
-    proposals.store_schema(session, rule_tool.name, rule_tool.version, rule_tool.form)
+    proposals.store_schema(session, rule_tool.name, rule_tool.version, rule_tool.form_schema)
     for suggested in suggestions:
-        has_admin = bool(policies.load(session).holders(Role.ADMIN, suggested.place))
+        has_admin = bool(policies.load(session).list_holders(Role.ADMIN, suggested.place))
         if has_admin and not _was_suggested(session, suggested, now):
             _open_suggestion(session, rule_tool, suggested, now)
 
@@ -289,7 +291,7 @@ def _open_suggestion(session: Session, rule_tool: Tool, suggested: SuggestionDra
     )
     message_id = messages.add_notice(session, conversation_id, title, after=0, now=now, delivered=True)
     proposal = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
-    transitions.insert_proposals(session, [proposal], Author.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [proposal], Author.of_nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:

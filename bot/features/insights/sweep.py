@@ -35,7 +35,7 @@ class SuggestionSweep:
         if self._day.is_taken(now):
             return
         policy = await self._database.read(self._policies.load)
-        if policy.book.paused:
+        if policy.rulebook.paused:
             return
         if not await self._day.take(now):
             return

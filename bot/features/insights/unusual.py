@@ -21,7 +21,7 @@ def annotate_unusual(session: Session, proposal: Proposal) -> Sequence[Annotatio
     """
     kind = proposal.kind
     is_asked = proposal.state is State.PROPOSED and kind.runs and kind.is_counted
-    if not is_asked or kind.is_answer or kind.is_form or kind.has_steps or proposal.undoes:
+    if not is_asked or kind.is_answer or kind.is_form or kind.has_steps or proposal.undoes_proposal_id:
         return ()
     facts = find_unusual(proposal, past_proposals.find_past_calls(session, proposal), proposal.updated_at)
     return [Annotation(RECORD_NAME, fact) for fact in facts]

@@ -56,8 +56,8 @@ class Connect(Protocol):
 class ApiFailure(Exception):
     """Nod did not answer, or refused. The message is for the agent. ``status``: of HTTP; 0 for no answer."""
 
-    def __init__(self, words: str, status: int = 0) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
         self.status = status
 
 

@@ -22,7 +22,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, SubscriptionsListenRequestParams
 from pydantic import ValidationError
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.text import hash_text
 from bot.features.mcp import calls
 from bot.features.mcp.calls import ApiFailure, Connect
@@ -140,7 +140,7 @@ class ToolListeners:
         """Return the tools of a token now; None if Nod can't list them."""
         async with self._connect(headers) as client:
             try:
-                return _ToolsSnapshot(hash_text(canonical(await calls.list_tools(client))))
+                return _ToolsSnapshot(hash_text(to_canonical_json(await calls.list_tools(client))))
             except ApiFailure as error:
                 if error.status in _TOKEN_ENDED_STATUSES:
                     return _ToolsSnapshot("", has_token_ended=True)

@@ -65,15 +65,15 @@ def remember(session: Session, fact: Fact) -> bool:
     """
     conversation_lock.lock_everything(session)  # facts that are added at the same time are counted in turn
     stored = rows.list_facts(session, [fact.scope], fact.said_at)
-    by = people.make_author(session, Act.REMEMBER, fact.asked_by)
+    author = people.make_author(session, Act.REMEMBER, fact.asked_by)
     same = next((stored_fact for stored_fact in stored if stored_fact.text == fact.text), None)
     if same is not None:
         ends_later = same.until is not None and (fact.until is None or fact.until > same.until)
         if ends_later:
-            rows.change_fact(session, replace(same, until=fact.until, said_at=fact.said_at), by)
+            rows.change_fact(session, replace(same, until=fact.until, said_at=fact.said_at), author)
         return False
     _check_room(stored, fact)
-    rows.add_fact(session, fact, by)
+    rows.add_fact(session, fact, author)
     return True
 
 
@@ -93,11 +93,11 @@ def list_for_prompt(session: Session, conversation: Conversation, asker: Actor, 
 
 
 def list_visible(
-    session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
+    session: Session, policies: Policies, actor: Actor, now: datetime, address: Address | None = None
 ) -> list[VisibleFact]:
-    """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
+    """Return the facts that a person may see. With ``address``, the facts of other chats are left out."""
     reader = _FactRights(session, policies, actor)
-    scope_here = scope_of(About.PLACE, actor, at) if at else None
+    scope_here = scope_of(About.PLACE, actor, address) if address else None
 
     def is_listed(fact: Fact) -> bool:
         if scope_here is not None and fact.about is About.PLACE:
@@ -147,7 +147,7 @@ def change_fact(
         return None
     changed = replace(fact, text=text, said_at=now)
     _check_room(rows.list_facts(session, [fact.scope], now), changed)
-    rows.change_fact(session, changed, Author.press(Act.REMEMBER, actor, reader.person))
+    rows.change_fact(session, changed, Author.of_person(Act.REMEMBER, actor, reader.person))
     return text
 
 
@@ -157,7 +157,7 @@ def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, 
     fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
-    rows.remove_facts(session, [ident], Author.press(Act.FORGET, actor, reader.person), now)
+    rows.remove_facts(session, [ident], Author.of_person(Act.FORGET, actor, reader.person), now)
     return fact.text
 
 
@@ -177,7 +177,9 @@ def forget_person(
     subject = people.load_person(session, subject_account)
     if person != subject and not rights.is_global_admin(session, policies, actor):
         return None
-    return rows.remove_about_person(session, subject.accounts, Author.press(Act.FORGET, actor, person), now)
+    return rows.remove_about_person(
+        session, subject.accounts, Author.of_person(Act.FORGET, actor, person), now
+    )
 
 
 class _FactRights:

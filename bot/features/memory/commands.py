@@ -80,11 +80,11 @@ class MemoryCommands:
         name = "you" if subject == command.actor else str(subject)
         return f"Forgotten: {count} of what was for {name} alone."
 
-    async def _edit(self, command: Command, number_text: str, words: str) -> str | CommandReply:
+    async def _edit(self, command: Command, number_text: str, text: str) -> str | CommandReply:
         number = _parse_number(number_text)
         try:
             fact = await self._database.write(
-                access.change_fact, self._policies, command.actor, number, words, self._clock()
+                access.change_fact, self._policies, command.actor, number, text, self._clock()
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None
@@ -111,7 +111,7 @@ class MemoryCommands:
         if fact.about is not About.PERSON:
             remarks.append(f"{fact.asked_name} asked")
         if fact.until:
-            last = find_last_day(fact.until, self._policies.latest_policy.book.zone)
+            last = find_last_day(fact.until, self._policies.latest_policy.rulebook.zone)
             remarks.append(f"until {last.day} {last:%b %Y}")
         if fact.oldest:
             remarks.append("the oldest, and there is little room left")

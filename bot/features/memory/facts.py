@@ -33,7 +33,7 @@ class About(StrEnum):
     TEAM = "team"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The words for the subject on a card."""
         return _WORDS[self]
 
@@ -85,7 +85,7 @@ def scope_of(about: About, asker: Actor, origin: Address) -> FactScope:
 def own_scopes(person: Person) -> set[FactScope]:
     """Return the scopes of a person and of their accounts' teams; people of other companies have no team."""
     scopes = {FactScope(About.PERSON, account) for account in person.accounts}
-    if not person.outside:
+    if not person.is_outsider:
         scopes |= {FactScope(About.TEAM, workspace_of(account) or "") for account in person.accounts}
     return scopes
 
@@ -99,7 +99,7 @@ def find_scopes_of_conversation(
     included.
     """
     scopes = {scope_of(About.PLACE, asker, origin)}
-    if not person.outside:
+    if not person.is_outsider:
         scopes.add(scope_of(About.TEAM, asker, origin))
     if is_private_to_asker:
         scopes |= {FactScope(About.PERSON, account) for account in person.accounts}

@@ -33,7 +33,7 @@ class MemorySection:
 
     async def write(self, transcript: Transcript, now: datetime) -> str:
         """Return the section; empty if no fact concerns the conversation and the person who asks."""
-        version = self._policies.latest_policy.book.version  # as it was when the turn began, or newer
+        version = self._policies.latest_policy.rulebook.version  # as it was when the turn began, or newer
         if version != self._checked_version:
             self._has_facts = await self._database.read(_has_any_fact)
             self._checked_version = version

@@ -25,8 +25,8 @@ from bot.store.rules import raise_version
 _MAX_LISTED = 1_000  # the most facts in one list
 
 
-def add_fact(session: Session, fact: Fact, by: Author) -> None:
-    """Store a new fact. ``by``: who added it, for the audit log."""
+def add_fact(session: Session, fact: Fact, author: Author) -> None:
+    """Store a new fact. ``author``: who added it, for the audit log."""
     about, scope = fact.scope
     row = MemoryRow(
         about=about,
@@ -39,33 +39,33 @@ def add_fact(session: Session, fact: Fact, by: Author) -> None:
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, FACT, str(row.id), by, None, _make_audit_state(row), fact.said_at)
+    admin_changes.record(session, FACT, str(row.id), author, None, _make_audit_state(row), fact.said_at)
 
 
-def change_fact(session: Session, fact: Fact, by: Author) -> None:
+def change_fact(session: Session, fact: Fact, author: Author) -> None:
     """Store a fact's new words or new end."""
     row = session.get_one(MemoryRow, fact.id)
     before = _make_audit_state(row)
     row.fact, row.said_at, row.until = fact.text, fact.said_at, fact.until
     session.add(row)
     session.flush()
-    admin_changes.record(session, FACT, str(row.id), by, before, _make_audit_state(row), fact.said_at)
+    admin_changes.record(session, FACT, str(row.id), author, before, _make_audit_state(row), fact.said_at)
 
 
-def remove_facts(session: Session, idents: Collection[int], by: Author, now: datetime) -> int:
+def remove_facts(session: Session, idents: Collection[int], author: Author, now: datetime) -> int:
     """Delete these facts, and return their number."""
-    return _remove(session, col(MemoryRow.id).in_(sorted(idents)), by, now)
+    return _remove(session, col(MemoryRow.id).in_(sorted(idents)), author, now)
 
 
 def remove_ended(session: Session, now: datetime) -> None:
     """Delete the facts that no longer hold."""
-    _remove(session, col(MemoryRow.until) <= now, Author.nod(Act.FORGET), now)
+    _remove(session, col(MemoryRow.until) <= now, Author.of_nod(Act.FORGET), now)
 
 
-def remove_about_person(session: Session, accounts: Collection[str], by: Author, now: datetime) -> int:
+def remove_about_person(session: Session, accounts: Collection[str], author: Author, now: datetime) -> int:
     """Delete the facts about the person with these accounts, and return their number."""
     is_about_person = (col(MemoryRow.about) == About.PERSON) & col(MemoryRow.scope).in_(sorted(accounts))
-    return _remove(session, is_about_person, by, now)
+    return _remove(session, is_about_person, author, now)
 
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
@@ -78,7 +78,7 @@ def move_facts(session: Session, old: Address, new: Address, now: datetime) -> N
         session.add(row)
         session.flush()
         admin_changes.record(
-            session, FACT, str(row.id), Author.nod(Act.MOVE), before, _make_audit_state(row), now
+            session, FACT, str(row.id), Author.of_nod(Act.MOVE), before, _make_audit_state(row), now
         )
     if rows:
         raise_version(session)
@@ -96,13 +96,13 @@ def list_all_but_about_others(session: Session, accounts: Collection[str], now: 
     return _select_facts(session, is_allowed, now)
 
 
-def _remove(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> int:
+def _remove(session: Session, condition: ColumnElement[bool], author: Author, now: datetime) -> int:
     conversation_lock.lock_everything(session)  # facts change one transaction after the other
     rows = list(session.exec(select(MemoryRow).where(condition)))
     for row in rows:
         session.delete(row)
         session.flush()
-        admin_changes.record(session, FACT, str(row.id), by, _make_audit_state(row), None, now)
+        admin_changes.record(session, FACT, str(row.id), author, _make_audit_state(row), None, now)
     if rows:
         raise_version(session)
     return len(rows)

@@ -47,7 +47,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
     """Return the tools `remember` and `forget`."""
 
     def find_end(last_day: date) -> datetime:
-        return _find_end(last_day, policies.latest_policy.book.zone, clock())
+        return _find_end(last_day, policies.latest_policy.rulebook.zone, clock())
 
     async def preview_remember(arguments: Arguments) -> Sequence[PreviewField]:
         if arguments.get("until"):
@@ -56,7 +56,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
         return tuple(PreviewField(name, None, arguments[name]) for name in names)
 
     @tool(
-        summary=lambda arguments: f"Remember for {About(arguments['about']).words}",
+        summary=lambda arguments: f"Remember for {About(arguments['about']).label}",
         preview=preview_remember,
         undo=_undo_remember,
         idempotent=True,
@@ -80,7 +80,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
         end = find_end(until) if until is not None else None
         is_added = await database.write(_remember, context, fact, about, end, clock())
         already = "" if is_added else " already"
-        told = f"Remembered for {about.words}{already}: “{fact}”"
+        told = f"Remembered for {about.label}{already}: “{fact}”"
         return ToolOutput("It is remembered.", told=told, kept=None if is_added else _STORED_BEFORE)
 
     async def preview_forget(arguments: Arguments) -> Sequence[PreviewField]:
@@ -91,7 +91,7 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
         return InverseCall("remember", {name: ran.arguments[name] for name in ("fact", "about")} | until)
 
     @tool(
-        summary=lambda arguments: f"Forget for {About(arguments['about']).words}",
+        summary=lambda arguments: f"Forget for {About(arguments['about']).label}",
         preview=preview_forget,
         undo=undo_forget,
         group=GROUP,
@@ -106,8 +106,8 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
 
         """
         until = await database.write(_forget, context, fact, about, clock())
-        kept = find_last_day(until, policies.latest_policy.book.zone).isoformat() if until else None
-        return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
+        kept = find_last_day(until, policies.latest_policy.rulebook.zone).isoformat() if until else None
+        return ToolOutput("It is forgotten.", told=f"Forgotten for {about.label}: “{fact}”", kept=kept)
 
     def check_remember(session: Session, context: CallContext, given: Arguments) -> None:
         _check_subject(_load_origin(session, context), About(given["about"]))
@@ -160,7 +160,7 @@ def _check_subject(origin: _Origin, about: About) -> None:
     """Raise ToolError if no fact from this origin may be about the person, place or team (``about``)."""
     if about is About.PLACE and origin.conversation.private:
         raise ToolError("This chat is private. Remember it about the person.")
-    if about is About.TEAM and origin.person.outside:
+    if about is About.TEAM and origin.person.is_outsider:
         raise ToolError("Who asks is not of this team. Remember it about the person or the place.")
 
 
@@ -196,6 +196,6 @@ def _forget(
     """
     origin = _load_origin(session, context)
     facts = _find_facts(session, origin, text, about, now)
-    author = Author.press(Act.FORGET, origin.asker, origin.person)
+    author = Author.of_person(Act.FORGET, origin.asker, origin.person)
     rows.remove_facts(session, [fact.id for fact in facts], author, now)
     return facts[0].until

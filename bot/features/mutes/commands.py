@@ -59,7 +59,7 @@ class MuteCommands:
 
     def _list(self, session: Session, command: Command) -> str:
         now = self._clock()
-        zone = self._policies.load(session).book.zone
+        zone = self._policies.load(session).rulebook.zone
         mutes = rows.list_mutes(session, people.load_person(session, command.actor).accounts)
         lines = [
             f"- `{mute.tool_name}` until {format_in_zone(mute.until, zone)}"
@@ -75,7 +75,7 @@ class MuteCommands:
         person = people.load_person(session, command.actor)
         if not rows.set_mute(session, command.actor, person, tool_name, now + length, now):
             raise CommandError(f"You mute {MAX_MUTES} kinds already. End one first.")
-        until = format_in_zone(now + length, self._policies.load(session).book.zone)
+        until = format_in_zone(now + length, self._policies.load(session).rulebook.zone)
         return f"You are not told of `{tool_name}` until {until}. You may still decide."
 
     def _end(self, session: Session, command: Command, tool_or_all: str) -> str:

@@ -57,11 +57,11 @@ class Mutes:
         (``policies.latest_policy``).
         """
         version, mutes = self._copy
-        return bool(mutes) or version != self._policies.latest_policy.book.version
+        return bool(mutes) or version != self._policies.latest_policy.rulebook.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
         """Return all mutes as this transaction sees them, also mutes that are over and not deleted yet."""
-        version = self._policies.load(session).book.version
+        version = self._policies.load(session).rulebook.version
         copied_version, copied_mutes = self._copy
         if version == copied_version:
             return copied_mutes
@@ -99,18 +99,18 @@ def set_mute(
 ) -> bool:
     """Mute a tool for a person, in place of an earlier mute of it. Return False for more than `MAX_MUTES`."""
     conversation_lock.lock_everything(session)  # mutes that are set at the same time are counted in turn
-    by = Author.press(Act.MUTE, who, person)
+    author = Author.of_person(Act.MUTE, who, person)
     mutes = list_mutes(session, person.accounts)
     earlier_ids = [mute.id for mute in mutes if mute.tool_name == tool_name]
     current = [mute for mute in mutes if mute.until > now]
     if not earlier_ids and len(current) >= MAX_MUTES:
         return False
-    _remove(session, col(MuteRow.id).in_(earlier_ids), by, now)
+    _remove(session, col(MuteRow.id).in_(earlier_ids), author, now)
     row = MuteRow(account=str(who), tool_name=tool_name, set_at=now, until=until)
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, MUTE, str(row.id), by, None, _make_audit_state(row), now, tool_name)
+    admin_changes.record(session, MUTE, str(row.id), author, None, _make_audit_state(row), now, tool_name)
     return True
 
 
@@ -120,13 +120,13 @@ def end_mutes(
     """End a person's own mutes with these numbers, and return the names of the tools."""
     conversation_lock.lock_everything(session)
     is_own = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
-    return _remove(session, is_own, Author.press(Act.UNMUTE, who, person), now)
+    return _remove(session, is_own, Author.of_person(Act.UNMUTE, who, person), now)
 
 
 def delete_ended(session: Session, now: datetime) -> None:
     """Delete the mutes whose time is over."""
     conversation_lock.lock_everything(session)
-    _remove(session, col(MuteRow.until) <= now, Author.nod(Act.UNMUTE), now)
+    _remove(session, col(MuteRow.until) <= now, Author.of_nod(Act.UNMUTE), now)
 
 
 def person_of(session: Session, mute: Mute) -> Person:
@@ -134,13 +134,15 @@ def person_of(session: Session, mute: Mute) -> Person:
     return people.load_person(session, Actor.parse(mute.account))
 
 
-def _remove(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> Sequence[str]:
+def _remove(session: Session, condition: ColumnElement[bool], author: Author, now: datetime) -> Sequence[str]:
     """Delete the matching mutes, and return the names of their tools."""
     rows = list(session.exec(select(MuteRow).where(condition)))
     for row in rows:
         session.delete(row)
         session.flush()
-        admin_changes.record(session, MUTE, str(row.id), by, _make_audit_state(row), None, now, row.tool_name)
+        admin_changes.record(
+            session, MUTE, str(row.id), author, _make_audit_state(row), None, now, row.tool_name
+        )
     if rows:
         raise_version(session)
     return [row.tool_name for row in rows]

@@ -17,7 +17,7 @@ _PART = "Mutes"
 
 def list_all_mutes(policies: Policies, session: Session, now: datetime) -> Sequence[ActiveLine]:
     """Return a line for each current mute of anyone."""
-    zone = policies.latest_policy.book.zone
+    zone = policies.latest_policy.rulebook.zone
     return [
         ActiveLine(
             _PART, f"{each.tool_name} until {format_in_zone(each.until, zone)}", each.account, each.set_at

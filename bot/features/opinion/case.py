@@ -84,7 +84,7 @@ def read_case(
     found = rows.find_request(session, proposal) if proposal.is_from_model else None
     message_id, request = found or (0, "")
     place = conversations.load_place(session, proposal.conversation_id).address
-    if is_used_up(session, policies.load(session).book, place, proposal.requester, message_id, now):
+    if is_used_up(session, policies.load(session).rulebook, place, proposal.requester, message_id, now):
         return None
     if not _may_all_read(session, policies, all_card_chats, proposal):
         request = ""

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.annotations import TEXT_CHARS
-from bot.domain.text import is_blank, make_visible, one_line, shorten, storable
+from bot.domain.text import is_blank, make_visible, one_line, replace_unstorable, shorten
 
 MAX_ANSWER_CHARS = 4_000
 _MAX_DOES_CHARS = 140
@@ -130,7 +130,7 @@ def _is_line(text: Any, max_chars: int) -> bool:
     if not isinstance(text, str) or len(text) > max_chars or is_blank(text):
         return False
     # none of these changes the text, so it has nothing that they would remove
-    return text == storable(text) == one_line(text) == make_visible(text, lambda _: "")
+    return text == replace_unstorable(text) == one_line(text) == make_visible(text, lambda _: "")
 
 
 def _begin_in_lower_case(text: str) -> str:

@@ -75,7 +75,7 @@ class Reviewer:
 
     async def run(self, now: datetime) -> None:
         """Ask for the wanted opinions. If no rule asks for opinions, nothing is read."""
-        if not (self._tasks or self.policies.latest_policy.book.list_about(Subject.OPINION)):
+        if not (self._tasks or self.policies.latest_policy.rulebook.list_about(Subject.OPINION)):
             return
         room = _MAX_AT_A_TIME - len(self._tasks)
         if room:

@@ -36,12 +36,12 @@ _WAITS = {"sqlite": text("waits = 1"), "postgresql": text("waits")}
 def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: datetime) -> None:
     """Store the wish for an opinion on a proposal's contents, if a rule wants one. Implements `AskPeople`."""
     kind = proposal.kind
-    if not policies.latest_policy.book.list_about(Subject.OPINION):
+    if not policies.latest_policy.rulebook.list_about(Subject.OPINION):
         return
     # opinions are about calls that run: not about questions to people, forms or the undo of an earlier call
-    if not kind.runs or kind.is_answer or kind.is_form or proposal.undoes:
+    if not kind.runs or kind.is_answer or kind.is_form or proposal.undoes_proposal_id:
         return
-    wanted = policies.load(session).book.opinion(rights.call_of(session, proposal))
+    wanted = policies.load(session).rulebook.opinion(rights.call_of(session, proposal))
     if wanted is None:
         return
     row = {
@@ -56,9 +56,9 @@ def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: 
     session.connection().execute(insert_or_ignore(session, OpinionRow), row)
 
 
-def find_wait_end(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
+def find_wait_end(session: Session, rulebook: Rulebook, proposal: Proposal) -> datetime | None:
     """Return the time until which an approved proposal waits for an opinion. Implements `HoldClaim`."""
-    if not book.list_about(Subject.OPINION):
+    if not rulebook.list_about(Subject.OPINION):
         return None
     row = session.get(OpinionRow, (proposal.id, proposal.round))
     if row is None or not row.waits or row.effect is OpinionEffect.NEVER:

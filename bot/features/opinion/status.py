@@ -18,7 +18,7 @@ _PART = "Second opinions"
 
 def list_opinions(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
     """Return the rules that ask for an opinion."""
-    return active.make_rule_lines(session, _PART, policies.latest_policy.book.zone, Subject.OPINION)
+    return active.make_rule_lines(session, _PART, policies.latest_policy.rulebook.zone, Subject.OPINION)
 
 
 async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:
@@ -26,10 +26,10 @@ async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:
 
     Nothing is returned without such rules, or if the models themselves can't be read.
     """
-    book = (await parts.database.read(parts.policies.load)).book
+    rulebook = (await parts.database.read(parts.policies.load)).rulebook
     wanted = {
         rule.id: rule.value.model
-        for rule in book.list_about(Subject.OPINION)
+        for rule in rulebook.list_about(Subject.OPINION)
         if isinstance(rule.value, Opinion)
     }
     if not wanted:

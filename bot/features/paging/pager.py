@@ -161,7 +161,7 @@ class Pager:
             return
         subject = "The page" if claimed.event == PageEvent.TRIGGER else "The end of the page"
         text = f"{subject} about {due.card_text} did not arrive: {fault.rstrip('.')}. {next_step}"
-        for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
+        for admin in sorted(self._policies.load(session).list_holders(Role.ADMIN)):
             notices.store_notice(session, Address.parse(admin), text, now)
 
 

@@ -36,7 +36,7 @@ def end_if_allowed(
     if ``actor`` may not end its absence.
     """
     absences = policies.load(session).absences
-    absent = next((absence.who for absence in absences if str(absence.who) == account), None)
+    absent = next((absence.absent for absence in absences if str(absence.absent) == account), None)
     if absent is None:
         return None
     accounts = people.load_person(session, absent).accounts
@@ -51,7 +51,7 @@ def end_absence(session: Session, accounts: Collection[str], actor: Actor, now: 
     if not ended:
         return EndedAbsences([], [])
     for absence in ended:
-        text = f"{absence.who.label} is back. You no longer decide for them."
+        text = f"{absence.absent.label} is back. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
     return EndedAbsences(ended, make_redraw_jobs(posted_cards.mark_open_outdated(session)))
 
@@ -63,4 +63,4 @@ def make_redraw_jobs(message_ids: Collection[int]) -> list[Job]:
 
 def describe_ended(ended: Collection[Absence]) -> str:
     """Return the text about ended absences for the person who ended them."""
-    return f"Ended: {', '.join(absence.words for absence in ended)}."
+    return f"Ended: {', '.join(absence.label for absence in ended)}."

@@ -65,7 +65,7 @@ class AwayCommands:
         if request is None:
             raise CommandError(_USAGE_TEXT)
         until = self._parse_end(request["until"], request["length"], now)
-        if command.actor.outside:
+        if command.actor.is_outsider:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
         private_chat = Address.parse(str(stand_in))  # an account is also the address of its private chat
@@ -74,26 +74,27 @@ class AwayCommands:
 
         def begin_absence(session: Session) -> tuple[Absence, list[int]]:
             absence = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
-            zone = self._policies.load(session).book.zone
+            zone = self._policies.load(session).rulebook.zone
             notice = (
-                f"{absence.who.label} is away until {absence.end(zone)}, and you may decide what they may. "
-                f"What you decide that way says “{absence.words}”."
+                f"{absence.absent.label} is away until {absence.format_end(zone)}, "
+                "and you may decide what they may. "
+                f"What you decide that way says “{absence.label}”."
             )
             notices.store_notice(session, private_chat, notice, now)
             return absence, posted_cards.mark_open_outdated(session)
 
         absence, outdated_ids = await self._database.write(begin_absence)
         await self._wake(*make_redraw_jobs(outdated_ids))
-        end = absence.end(self._policies.latest_policy.book.zone)
+        end = absence.format_end(self._policies.latest_policy.rulebook.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
             f"You're away until {end}. {who} may decide what you may, "
-            f"shown as “{absence.words}”. `/nod back` ends it. {explain_repeated(until)}"
+            f"shown as “{absence.label}”. `/nod back` ends it. {explain_repeated(until)}"
         ).rstrip()
 
     def _parse_end(self, moment: str | None, length: str | None, now: datetime) -> datetime:
         """Return the end of an absence, given as a moment or as a length. Raises CommandError."""
-        local_now = now.astimezone(self._policies.latest_policy.book.zone)
+        local_now = now.astimezone(self._policies.latest_policy.rulebook.zone)
         try:
             if length is not None:
                 until = add_length(local_now, parse_duration(length))
@@ -118,9 +119,9 @@ class AwayCommands:
         other = people.load_person(session, stand_in)
         if other == person:
             raise CommandError("That is you. Name someone else.")
-        if other.outside:
+        if other.is_outsider:
             raise CommandError(_OUTSIDE_TEXT.format(stand_in.label))
-        if any(str(absence.who) in other.accounts for absence in policy.absences):
+        if any(str(absence.absent) in other.accounts for absence in policy.absences):
             raise CommandError(f"{stand_in.label} is away, too. Name someone else.")
         return stand_in
 
@@ -168,7 +169,7 @@ class AwayCommands:
     def _find_absent(self, session: Session, text: str) -> Actor:
         """Return the account of an absent person, given by account or name. Raises CommandError."""
         words = remove_quotes(text).removeprefix("@").casefold()
-        absent = [each.who for each in self._policies.load(session).absences]
+        absent = [each.absent for each in self._policies.load(session).absences]
         named = [actor for actor in absent if words in (str(actor).casefold(), actor.name.casefold())]
         if len(named) != 1:
             listed = ", ".join(f"`{actor}`" for actor in absent)

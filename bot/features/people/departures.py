@@ -68,9 +68,9 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
 def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the rights of a departed account. Return the number of ended sessions, and the jobs."""
     accounts = rights.list_accounts(session, account)
-    ended = rows.end_absences(session, accounts, Author.nod(Act.END_WITH_ACCOUNT), now)
+    ended = rows.end_absences(session, accounts, Author.of_nod(Act.END_WITH_ACCOUNT), now)
     for absence in ended:
-        text = f"The account of {absence.who.label} is gone. You no longer decide for them."
+        text = f"The account of {absence.absent.label} is gone. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
     if ended:
         posted_cards.mark_open_outdated(session)

@@ -24,7 +24,7 @@ from bot.store.tables.people import AbsenceRow
 def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
     """Begin an absence, in place of an earlier absence of the person."""
     person = people.load_person(session, who)
-    end_absences(session, person.accounts, Author.press(Act.RETURN, who, person), now)
+    end_absences(session, person.accounts, Author.of_person(Act.RETURN, who, person), now)
     row = AbsenceRow(
         account=str(who),
         name=who.name,
@@ -36,8 +36,8 @@ def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime
     session.add(row)
     session.flush()
     raise_version(session)
-    by = Author.press(Act.LEAVE, who, person)
-    admin_changes.record(session, Thing.ABSENCE, row.account, by, None, _make_audit_state(row), now)
+    author = Author.of_person(Act.LEAVE, who, person)
+    admin_changes.record(session, Thing.ABSENCE, row.account, author, None, _make_audit_state(row), now)
     return make_absence(row)
 
 
@@ -46,24 +46,24 @@ def list_away(session: Session) -> list[str]:
     return list(session.exec(select(AbsenceRow.account).where(col(AbsenceRow.ended_at).is_(None))))
 
 
-def end_absences(session: Session, accounts: Collection[str], by: Author, now: datetime) -> list[Absence]:
+def end_absences(session: Session, accounts: Collection[str], author: Author, now: datetime) -> list[Absence]:
     """End the absence of the person with these accounts. Return the absences that ended, if any."""
-    return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)
+    return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), author, now)
 
 
 def end_past(session: Session, now: datetime) -> list[Absence]:
     """End the absences whose time is over, and return them."""
-    return _end(session, col(AbsenceRow.until) <= now, Author.nod(Act.RETURN), now)
+    return _end(session, col(AbsenceRow.until) <= now, Author.of_nod(Act.RETURN), now)
 
 
-def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> list[Absence]:
+def _end(session: Session, condition: ColumnElement[bool], author: Author, now: datetime) -> list[Absence]:
     conversation_lock.lock_everything(session)  # no one decides as a stand-in while the absence ends
     rows = list(session.exec(select(AbsenceRow).where(condition, col(AbsenceRow.ended_at).is_(None))))
     for row in rows:
-        row.ended_at, row.ended_by = now, by.actor
+        row.ended_at, row.ended_by = now, author.actor
         session.add(row)
         session.flush()
-        admin_changes.record(session, Thing.ABSENCE, row.account, by, _make_audit_state(row), None, now)
+        admin_changes.record(session, Thing.ABSENCE, row.account, author, _make_audit_state(row), None, now)
     if rows:
         raise_version(session)
     return [make_absence(row) for row in rows]

@@ -27,7 +27,7 @@ class AbsenceSweep:
 
 def _end_due(session: Session, now: datetime) -> None:
     for each in rows.end_past(session, now):
-        over = f"{each.who.label} is back. {each.stand_in.label} no longer decides for them."
-        for actor in (each.who, each.stand_in):
+        over = f"{each.absent.label} is back. {each.stand_in.label} no longer decides for them."
+        for actor in (each.absent, each.stand_in):
             notices.store_notice(session, Address(actor.channel, actor.key), over, now)
     posted_cards.mark_open_outdated(session)

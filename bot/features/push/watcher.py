@@ -165,4 +165,4 @@ def _join_linked_devices(accounts: Collection[str]) -> tuple[ColumnElement[bool]
 
 def _has_step(proposal: Proposal) -> bool:
     """Return whether a later step of a rule notifies devices about the proposal."""
-    return any(step.to == PUSH_NOTIFIER and not step.is_over for step in proposal.steps)
+    return any(step.target == PUSH_NOTIFIER and not step.is_over for step in proposal.steps)

@@ -175,7 +175,7 @@ async def _open(
             arguments,
             address,
             text,
-            begin=conversation_id,
+            new_conversation_id=conversation_id,
             event_id=event_id,
             ttl=timedelta(seconds=body.ttl_seconds) if body.ttl_seconds else None,
             callback_url=body.callback_url if isinstance(body, Asking) else None,

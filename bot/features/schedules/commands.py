@@ -54,9 +54,9 @@ class ScheduleCommands:
 
 def _format(schedule: Schedule) -> str:
     """Return a line such as ``- `1a2b3c4d` List what is overdue (every day at 09:00, for Ana, paused)``."""
-    facts = [schedule.words, f"for {schedule.person.label}"]
+    facts = [schedule.times_text, f"for {schedule.person.label}"]
     is_active = schedule.state is ScheduleState.ACTIVE
-    says_next = schedule.words.startswith(schedule.next)  # a single run, whose time is said already
+    says_next = schedule.times_text.startswith(schedule.next)  # a single run, whose time is said already
     if is_active and schedule.next and not says_next:
         facts.append(f"next {schedule.next}")
     if not is_active:

@@ -33,7 +33,7 @@ class ScheduleView(View):
 
     id: str
     task: Annotated[str, BeforeValidator(redact_text)]
-    words: str
+    words: Annotated[str, Field(validation_alias="times_text")]
     person: Annotated[str, Field(validation_alias=AliasPath("person", "label"))]
     conversation_id: str
     state: ScheduleState

@@ -48,12 +48,12 @@ class ScheduleCounts(NamedTuple):
     of_chat: int  # in the chat and its threads
 
 
-def add_schedule(session: Session, schedule: Schedule, by: Author, now: datetime) -> None:
+def add_schedule(session: Session, schedule: Schedule, author: Author, now: datetime) -> None:
     """Store a new schedule."""
     columns = {field.name: getattr(schedule, field.name) for field in fields(schedule)}
     row = ScheduleRow(**columns | {"person": str(schedule.person), "name": schedule.person.name})
     session.add(row)
-    admin_changes.record(session, SCHEDULE, schedule.id, by, None, _make_audit_state(row), now)
+    admin_changes.record(session, SCHEDULE, schedule.id, author, None, _make_audit_state(row), now)
 
 
 def get(session: Session, id_prefix: str) -> Schedule | None:
@@ -161,7 +161,7 @@ def correct_due_times(session: Session, now: datetime) -> int:
     return len(schedules)
 
 
-def change_schedule(session: Session, ident: str, by: Author, now: datetime, **columns: Any) -> bool:
+def change_schedule(session: Session, ident: str, author: Author, now: datetime, **columns: Any) -> bool:
     """Set these columns, with a row in the audit log. Return False if there is no such open schedule."""
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
@@ -170,7 +170,7 @@ def change_schedule(session: Session, ident: str, by: Author, now: datetime, **c
     for name, value in columns.items():
         setattr(row, name, value)
     session.add(row)
-    admin_changes.record(session, SCHEDULE, ident, by, before, _make_audit_state(row), now)
+    admin_changes.record(session, SCHEDULE, ident, author, before, _make_audit_state(row), now)
     return True
 
 

@@ -139,12 +139,12 @@ def run_schedule(
     schedules at this time. In both cases nothing is stored, and the sweep tries this run again.
     """
     conversation = conversations.get_conversation(session, due.conversation_id)
-    if conversation is None or policies.load(session).book.paused:
+    if conversation is None or policies.load(session).rulebook.paused:
         return ()
     hindrance = _find_hindrance(session, policies, due, conversation, standing, now)
     if hindrance:
-        by = Author.nod(Act.END_BY_ITSELF, hindrance)
-        if not _end_with_grants(session, due, by, now, hindrance):
+        author = Author.of_nod(Act.END_BY_ITSELF, hindrance)
+        if not _end_with_grants(session, due, author, now, hindrance):
             return ()
         return _tell_people(session, policies, due, f"has ended. {hindrance}", now)
     is_early = _is_waiting_for_proposal(session, due)  # a person wants it now, before the proposal's end
@@ -227,7 +227,7 @@ def pause_for_unknown_membership(
     session: Session, policies: Policies, due: Schedule, why: str, now: datetime
 ) -> tuple[Job, ...]:
     """Pause a schedule whose platform can't tell if its person is still there, and tell people why."""
-    if not rows.change_schedule(session, due.id, Author.nod(Act.PAUSE, why), now, paused_at=now):
+    if not rows.change_schedule(session, due.id, Author.of_nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     news = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
     return _tell_people(session, policies, due, news, now)
@@ -240,10 +240,10 @@ def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime)
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
     """End the schedules of conversations that are deleted. Implements `ForgetConversations`."""
-    by = Author.nod(Act.END_WITH_CONVERSATION)
+    author = Author.of_nod(Act.END_WITH_CONVERSATION)
     for conversation_id in conversation_ids:
         for schedule in rows.list_in_conversation(session, conversation_id):
-            _end_with_grants(session, schedule, by, now, "Its conversation was deleted")
+            _end_with_grants(session, schedule, author, now, "Its conversation was deleted")
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
@@ -292,14 +292,16 @@ def _find_hindrance(
     return ""
 
 
-def _end_with_grants(session: Session, schedule: Schedule, by: Author, now: datetime, why: str = "") -> bool:
+def _end_with_grants(
+    session: Session, schedule: Schedule, author: Author, now: datetime, why: str = ""
+) -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already.
 
     ``why``: the reason, if no person ends it.
     """
-    grants.end_with_schedule(session, schedule.id, by, now)
-    ended = {"ended_at": now, "ended_by": by.actor, "why": why}
-    return rows.change_schedule(session, schedule.id, by, now, **ended)
+    grants.end_with_schedule(session, schedule.id, author, now)
+    ended = {"ended_at": now, "ended_by": author.actor, "why": why}
+    return rows.change_schedule(session, schedule.id, author, now, **ended)
 
 
 def _tell_people(
@@ -313,7 +315,7 @@ def _tell_people(
     text = f"A schedule for {due.person.label} {news}"
     conversation_id = due.conversation_id
     place = conversations.load_place(session, conversation_id).address
-    for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
+    for admin in sorted(policies.load(session).list_holders(Role.ADMIN, place)):
         notices.store_notice(session, Address.parse(admin), f"{text}: {due.label}.", now)
     after = messages.find_last_heard(session, conversation_id)
     messages.add_notice(session, conversation_id, f"{text}: {due.task}", after, now, delivered=False)
@@ -340,7 +342,7 @@ def _describe_occasion(session: Session, due: Schedule) -> str:
     """Return why a schedule runs now: its times in words, or the state of the proposal that it follows."""
     followed = proposals.get(session, due.follows) if due.follows else None
     if followed is None:
-        return due.words
+        return due.times_text
     if followed.state not in SETTLED:
         return f"a person wants it now, while the proposal “{one_line(followed.description)}” is still open"
     return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"

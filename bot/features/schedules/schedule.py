@@ -188,7 +188,7 @@ class Times:
         return day.weekday() in parse_weekdays(self.every)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The times in words, such as ``every weekday at 09:00`` or ``every 2 h from Monday 2 Mar …``."""
         if not self.every:
             return self.format_moment(self.start)
@@ -277,11 +277,11 @@ class Schedule:
         return ScheduleState.ACTIVE
 
     @property
-    def words(self) -> str:
+    def times_text(self) -> str:
         """The times of the schedule in words, with the time zone."""
         if self.times is None:
             return f"once proposal {(self.follows or '')[:SHORT_ID_CHARS]} has ended"
-        return f"{self.times.words} ({self.times.zone})"
+        return f"{self.times.text} ({self.times.zone})"
 
     @property
     def next(self) -> str:

@@ -50,7 +50,7 @@ class Schedules:
 
     async def run_due(self, now: datetime) -> int:
         """Begin due runs, some at a time, and none while everything is paused. Return their number."""
-        if (await self.database.read(self.policies.load)).book.paused:
+        if (await self.database.read(self.policies.load)).rulebook.paused:
             return 0
         backing_off = self._pauses.list_backing_off()
         first_by_conversation = dict[str, Schedule]()  # in a conversation, one schedule runs at a time

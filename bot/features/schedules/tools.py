@@ -123,15 +123,15 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, ma
 
         schedule = await database.write(begin)
         following = f", next {schedule.next}" if every else ""
-        data = {"schedule": schedule.label, "when": schedule.words, "next": schedule.next}
-        told = f"Scheduled as {schedule.label}: {schedule.words}{following}"
+        data = {"schedule": schedule.label, "when": schedule.times_text, "next": schedule.next}
+        told = f"Scheduled as {schedule.label}: {schedule.times_text}{following}"
         return ToolOutput(data, told=told, kept=schedule.id)
 
     validate_types = schedule_task.validate  # made by `tool` from the parameters' types
 
     def validate(raw: Any) -> dict[str, Any]:
         # without a session, the rules that were read last give the team's time zone
-        return _settle_moments(validate_types(raw), policies.latest_policy.book.zone, clock())
+        return _settle_moments(validate_types(raw), policies.latest_policy.rulebook.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
         """Raise PermanentRefusal if the schedule is to follow a proposal that the person may not see."""
@@ -156,7 +156,7 @@ def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> T
         found = await database.read(rows.get, arguments["schedule"])
         if found is None or found.ended_at is not None:
             raise PermanentRefusal("There is no such schedule, or it has ended.")
-        return [PreviewField("task", found.task, None), PreviewField("when", found.words, None)]
+        return [PreviewField("task", found.task, None), PreviewField("when", found.times_text, None)]
 
     async def refuse_undo(_: Ran) -> str:
         return _NO_UNDO_TEXT
@@ -262,7 +262,7 @@ def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
         fields["when"] = f"once proposal {followed[:SHORT_ID_CHARS]} has ended"
     else:
         times = _read_times(settled)
-        fields["when"] = f"{times.words} ({times.zone})"
+        fields["when"] = f"{times.text} ({times.zone})"
         if times.every:
             fields["until"] = "no end"
             fields["next_times"] = "\n".join(map(times.format_moment, times.list_next(now, _SHOWN_TIMES)))
@@ -306,7 +306,7 @@ def _may_delete(session: Session, policies: Policies, schedule: Schedule, propos
 
     The undo of the proposal that made the schedule always may, since undoing was decided already.
     """
-    if proposal.undoes == schedule.id:  # a schedule has the id of the proposal that made it
+    if proposal.undoes_proposal_id == schedule.id:  # a schedule has the id of the proposal that made it
         return True
     actors = [proposal.requester, *(vote.actor for vote in proposal.votes)]
     return any(runs.may_change(session, policies, schedule, actor) for actor in actors)
@@ -327,7 +327,7 @@ def _describe_schedule(schedule: Schedule) -> dict[str, Any]:
     return {
         "id": schedule.label,
         "task": schedule.task,
-        "when": schedule.words,
+        "when": schedule.times_text,
         "next": schedule.next,
         "state": schedule.state,
         "in_the_name_of": schedule.person.label,

@@ -109,9 +109,9 @@ class RecordingReader:
         return ""
 
     def _is_budget_used(self, session: Session, transcript: Transcript, now: datetime) -> bool:
-        book = self.policies.load(session).book
+        rulebook = self.policies.load(session).rulebook
         place = str(transcript.conversation.origin)
-        return is_used_up(session, book, place, transcript.asker, transcript.request_line_id, now)
+        return is_used_up(session, rulebook, place, transcript.asker, transcript.request_line_id, now)
 
     async def _transcribe(self, kind: str, data: bytes) -> Transcription:
         """Ask the model once: a second try would be paid for as well. ``kind``: the format of ``data``."""

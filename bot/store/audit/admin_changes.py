@@ -24,7 +24,7 @@ from sqlalchemy import Integer, func, insert, literal_column
 from sqlmodel import Session, SQLModel, col, select
 
 from bot.domain.audit import Act
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal
@@ -72,7 +72,7 @@ def record(
     session: Session,
     thing: str,
     key: str,
-    by: Author,
+    author: Author,
     before: ThingState,
     after: ThingState,
     now: datetime,
@@ -90,10 +90,10 @@ def record(
         "thing": thing,
         "key": key,
         "tool": tool,
-        "verb": by.verb,
-        "actor": by.actor,
-        "person": by.person,
-        "channel": by.channel,
+        "verb": author.verb,
+        "actor": author.actor,
+        "person": author.person,
+        "channel": author.channel,
         "before": before,
         "after": after,
         "holds": {name: _hash_now(session, name) for name in _find_row_names(thing, key, before, after)},
@@ -108,8 +108,8 @@ def record_reading(session: Session, proposal: Proposal, actor: Actor, person: P
         IS_CONTEXT_READ, _TABLE.c.key == proposal.id, _TABLE.c.person == person.id
     )
     if session.execute(earlier.limit(1)).first() is None:
-        by = Author.press(Act.READ, actor, person)
-        record(session, Thing.CONTEXT, proposal.id, by, None, None, now, proposal.tool_name)
+        author = Author.of_person(Act.READ, actor, person)
+        record(session, Thing.CONTEXT, proposal.id, author, None, None, now, proposal.tool_name)
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
@@ -125,7 +125,7 @@ def seal_with_key(session: Session, now: datetime) -> None:
     Raises like `chain.insert_rows`.
     """
     if not chain.is_sealed_with_newest_key(session):
-        _seal_with(session, Author.nod(Act.SEAL_WITH), None, now)
+        _seal_with(session, Author.of_nod(Act.SEAL_WITH), None, now)
 
 
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
@@ -135,13 +135,13 @@ def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
     where no key is set, or where the log has a seal already.
     """
     first = chain.allow_first_seal(session)
-    by = Author(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
-    _seal_with(session, by, {"from": first}, now)
+    author = Author(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
+    _seal_with(session, author, {"from": first}, now)
     return first
 
 
-def _seal_with(session: Session, by: Author, after: ThingState, now: datetime) -> None:
-    record(session, Thing.KEY, chain.name_key(chain.list_keys(session)[0]), by, None, after, now)
+def _seal_with(session: Session, author: Author, after: ThingState, now: datetime) -> None:
+    record(session, Thing.KEY, chain.name_key(chain.list_keys(session)[0]), author, None, after, now)
 
 
 def make_rule_key(row: RuleRow) -> str:
@@ -152,7 +152,7 @@ def make_rule_key(row: RuleRow) -> str:
     """
     key = f"{row.subject} for {row.pattern} in {row.scope}"
     if row.subject in (Subject.ROLE, Subject.ROUTE):
-        key += f" {canonical(row.value)}"
+        key += f" {to_canonical_json(row.value)}"
     if row.who:
         key += f" by {row.who}"
     if row.clock:
@@ -203,7 +203,7 @@ class LinkChange:
     """A link of accounts to one person, or an unlink of an account."""
 
     row: int  # the number of its last row in the log
-    words: str  # for admins
+    description: str  # for admins
 
 
 def list_link_changes_after(session: Session, number: int) -> list[LinkChange]:

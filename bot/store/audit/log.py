@@ -18,12 +18,12 @@ from sqlmodel import Session, col, select
 
 from bot.domain.audit import Deed
 from bot.domain.connections import Connection
-from bot.domain.digests import canonical, digest
+from bot.domain.digests import make_digest, to_canonical_json
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, redact_text
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.store.audit import chain, chain_check
 from bot.store.tables.audit import AuditRow
 from bot.store.tables.conversations import ConversationRow
@@ -106,18 +106,18 @@ class Author:
     """The author of a change, a person through an account or Nod itself, and what they did."""
 
     verb: Deed  # what they did: a press, an act, or the state in which a call ended
-    actor: str  # the account, as text; ``nod`` for Nod
-    person: str  # the id of the Person; ``nod`` for Nod
+    actor: str  # the account, as text; ``of_nod`` for Nod
+    person: str  # the id of the Person; ``of_nod`` for Nod
     channel: str
     reason: str | None = None
 
     @classmethod
-    def press(cls, verb: Deed, actor: Actor, person: Person, reason: str | None = None) -> "Author":
+    def of_person(cls, verb: Deed, actor: Actor, person: Person, reason: str | None = None) -> "Author":
         """Return a person as the author."""
         return cls(verb, str(actor), person.id, actor.channel, reason)
 
     @classmethod
-    def nod(cls, verb: Deed, reason: str | None = None) -> "Author":
+    def of_nod(cls, verb: Deed, reason: str | None = None) -> "Author":
         """Return Nod as the author."""
         return cls(verb, "nod", "nod", "nod", reason)
 
@@ -137,7 +137,7 @@ class Change:
 
     proposal: Proposal
     row: Mapping[str, Any]  # the proposal as columns (`proposal_rows.to_row`), which ``content`` hashes
-    by: Author
+    author: Author
     about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
 
@@ -148,19 +148,19 @@ def record_changes(session: Session, changes: Sequence[Change]) -> None:
 
 
 def _make_row(change: Change) -> dict[str, Any]:
-    proposal, by = change.proposal, change.by
+    proposal, author = change.proposal, change.author
     return {
         "proposal_id": proposal.id,
         "version": proposal.version,
         "at": proposal.updated_at,
-        "verb": by.verb,
+        "verb": author.verb,
         "state": str(proposal.state),
-        "actor": by.actor,
-        "person": by.person,
-        "channel": by.channel,
-        "reason": storable(by.reason),
+        "actor": author.actor,
+        "person": author.person,
+        "channel": author.channel,
+        "reason": replace_unstorable(author.reason),
         "digest": proposal.digest,
-        "rule": proposal.rule,
+        "rule": proposal.rule_text,
         "grant_id": proposal.grant_id,
         "about": change.about,
         "content": chain.hash_content(change.row),
@@ -175,15 +175,15 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
     """
     request: dict[str, Any] = {
         "requester": str(proposal.requester),
-        "name": storable(proposal.requester.name),
+        "name": replace_unstorable(proposal.requester.name),
         "place": place,
         "tool": [proposal.tool_name, proposal.tool_version],
-        "summary": storable(redact_text(proposal.description)),
+        "summary": replace_unstorable(redact_text(proposal.description)),
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": hash_schema(schema) if schema is not None else None,
     }
     # what follows is left out where it is empty, as in the rows of earlier releases
-    lines = [redact_text(line.words) for line in proposal.frozen_annotations]
+    lines = [redact_text(line.line) for line in proposal.frozen_annotations]
     if lines:
         request["annotations"] = lines
     if proposal.agent:
@@ -195,12 +195,12 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
 
 def _describe_connection(connection: Connection) -> dict[str, Any]:
     names = ("server", "identity", "owner", "name", "issuer", "subject")
-    found: dict[str, Any] = storable({name: str(getattr(connection, name)) for name in names})
+    found: dict[str, Any] = replace_unstorable({name: str(getattr(connection, name)) for name in names})
     return found
 
 
 def hash_schema(schema: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical(schema).encode(errors="replace")).hexdigest()
+    return hashlib.sha256(to_canonical_json(schema).encode(errors="replace")).hexdigest()
 
 
 def list_after(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
@@ -260,7 +260,7 @@ def _find_difference(row: Any) -> str | None:
     if chain.hash_content(columns) != row["audit_content"]:
         return f"its row is not what audit row {row['audit_id']} (version {row['version']}) says"
     connection = Connection.from_json(row["connection"]) if row["connection"] else None
-    if digest(row["tool_name"], row["tool_version"], row["arguments"], connection) != row["digest"]:
+    if make_digest(row["tool_name"], row["tool_version"], row["arguments"], connection) != row["digest"]:
         return "its tool or arguments were altered"
     return None
 

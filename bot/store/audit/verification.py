@@ -14,7 +14,7 @@ from sqlalchemy import func
 from sqlmodel import Session, select
 
 import bot.store.migrations.schema  # noqa: F401 - the checks cover all tables, also those of features
-from bot.domain.progress import Abandoned, Counter, Progress, ignore
+from bot.domain.progress import Abandoned, Counter, Progress, ignore_progress
 from bot.store.audit import admin_changes, chain, chain_check, log
 from bot.store.state import load_task_state, store_task_state
 from bot.store.tables.audit import AuditRow, LedgerRow
@@ -37,14 +37,14 @@ def describe_intact(session: Session) -> str:
 
 
 def find_faults_in_session(
-    session: Session, anchors: Sequence[str] = (), progress: Progress = ignore
+    session: Session, anchors: Sequence[str] = (), progress: Progress = ignore_progress
 ) -> list[str]:
     """Return the faults that `find_faults` finds, over the snapshot of this session."""
     return find_faults(lambda function: function(session), anchors, progress)
 
 
 def find_faults(
-    read: chain_check.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore
+    read: chain_check.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore_progress
 ) -> list[str]:
     """Return a sentence on each row that was changed, removed or inserted without a record; empty for none.
 
@@ -54,7 +54,7 @@ def find_faults(
     """
     checks = (chain_check.find_chain_faults, log.find_altered_proposals, admin_changes.find_unrecorded_rows)
     found: list[str] = []
-    counter = Counter(0 if progress is ignore else read(_count_checks), progress)
+    counter = Counter(0 if progress is ignore_progress else read(_count_checks), progress)
     for check in checks:
         try:
             found += check(read, counter)

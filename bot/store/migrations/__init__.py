@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, String, inspect, text
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.progress import Progress, ignore
+from bot.domain.progress import Progress, ignore_progress
 from bot.domain.text import name_some
 from bot.errors import SettingsError
 from bot.store.engine import open_unpooled
@@ -36,7 +36,7 @@ _ADDED: tuple[tuple[str, Column[Any]], ...] = (
 """Columns that schema 0004 may lack. Missing tables and indexes come with the first schema."""
 
 
-def upgrade(engine: Engine, progress: Progress = ignore) -> None:
+def upgrade(engine: Engine, progress: Progress = ignore_progress) -> None:
     """Bring the schema to the newest version, and report each version to ``progress``.
 
     Raises SettingsError if the database is that of another program or a newer Nod, or if parts are missing.
@@ -54,7 +54,7 @@ def upgrade(engine: Engine, progress: Progress = ignore) -> None:
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
 
-def make_alembic_config(engine: Engine, progress: Progress = ignore) -> Any:
+def make_alembic_config(engine: Engine, progress: Progress = ignore_progress) -> Any:
     """Return Alembic's configuration for this database, without a file."""
     from alembic.config import Config
 

@@ -144,12 +144,14 @@ class ConnectedServers:
     def _start_session(self, connection: Connection) -> ConnectedServer:
         connections = get_connections(self._database)
         config = self.configs[connection.server]
-        if connections is None or not isinstance(config.launch, Http):
+        if connections is None or not isinstance(config.transport, Http):
             raise ValueError(f"{config.name} has no connections")
-        launch = replace(config.launch, sign_in_tokens=set())
+        http_config = replace(config.transport, sign_in_tokens=set())
         access = connections.access(connection)
-        tokens = _RecordedTokens(access, launch.sign_in_tokens)
-        server = self._make_server(replace(config, launch=launch), tokens, self._choose_asking(connection))
+        tokens = _RecordedTokens(access, http_config.sign_in_tokens)
+        server = self._make_server(
+            replace(config, transport=http_config), tokens, self._choose_asking(connection)
+        )
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
@@ -218,15 +220,15 @@ class _RecordedTokens:
         self._sign_in_tokens = sign_in_tokens
 
     @property
-    def why(self) -> str:
-        return self._access.why
+    def failure_reason(self) -> str:
+        return self._access.failure_reason
 
     @property
-    def again(self) -> str:
-        return self._access.again
+    def sign_in_hint(self) -> str:
+        return self._access.sign_in_hint
 
-    async def token(self, refused: str | None = None) -> str | None:
-        access_token = await self._access.token(refused)
+    async def get_token(self, refused: str | None = None) -> str | None:
+        access_token = await self._access.get_token(refused)
         self._sign_in_tokens.update(encodings_of(self._access.secrets))
         return access_token
 

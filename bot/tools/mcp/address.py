@@ -179,30 +179,30 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
     return types.ErrorData(code=NO_ANSWER_CODE, message=match["why"] or _CUT_OFF_TEXT)
 
 
-def _refuses_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
+def _refuses_session(status: int, error: _RpcError | None, text: str, *, names_request: bool) -> bool:
     """Return whether the server certainly refused the session, and so did not begin the call.
 
-    ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``names_request``: the
+    ``error`` and ``text``: the JSON-RPC error in the body, and the body's message. ``names_request``: the
     error has the request's id, so the server has read the call. Then a refusal of the session is certain only
     with the protocol's status 404, or if the message is about MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
-    is_about_session = _SESSION_PATTERN.search(words) is not None
+    is_about_session = _SESSION_PATTERN.search(text) is not None
     if not names_request or error is None:
         return is_about_session or status in _GONE_STATUSES
     if not is_about_session or error.fields["code"] not in _SESSION_CODES:
         return False
-    return status == httpx2.codes.NOT_FOUND or _MCP_SESSION_PATTERN.search(words) is not None
+    return status == httpx2.codes.NOT_FOUND or _MCP_SESSION_PATTERN.search(text) is not None
 
 
-def _may_refuse_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
+def _may_refuse_session(status: int, error: _RpcError | None, text: str, *, names_request: bool) -> bool:
     """Return whether the server may have lost the session, so that the next call needs a new one.
 
     That is so if the message is about a session, and the error may be another one than the tool's own. The
     arguments are those of `_refuses_session`.
     """
-    if not _SESSION_PATTERN.search(words):
+    if not _SESSION_PATTERN.search(text):
         return False
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR or not names_request or error is None:
         return True
@@ -312,9 +312,9 @@ def _copy_response(request: httpx2.Request, response: httpx2.Response, body: byt
 
 
 def _make_error(
-    request: httpx2.Request, rpc_request: dict[str, Any], code: int, words: str
+    request: httpx2.Request, rpc_request: dict[str, Any], code: int, text: str
 ) -> httpx2.Response:
-    return _make_response(request, rpc_request, {"code": code, "message": words})
+    return _make_response(request, rpc_request, {"code": code, "message": text})
 
 
 def _make_response(

@@ -97,7 +97,7 @@ class _PageReached(Exception):
 
 
 async def request_authorization(
-    name: str, launch: Http, back: str, *, client: str = "", challenge: str = "", more_scopes: str = ""
+    name: str, http_config: Http, back: str, *, client: str = "", challenge: str = "", more_scopes: str = ""
 ) -> AuthorizationRequest:
     """Discover the sign-in server, register there if need be, and return the page. Raises SignInError.
 
@@ -109,17 +109,17 @@ async def request_authorization(
     if client:
         registered = OAuthClientInformationFull.model_validate_json(client)
     else:
-        registered = find_configured_client(launch.client, back)
+        registered = find_configured_client(http_config.client, back)
     metadata = make_client_metadata(back)
     storage = MemoryStorage(registered)
-    flow = OAuthClientProvider(launch.url, metadata, storage, _stop_at_page, _refuse_code)
-    page = await _reach_page(name, launch, flow, back, challenge)
+    flow = OAuthClientProvider(http_config.url, metadata, storage, _stop_at_page, _refuse_code)
+    page = await _reach_page(name, http_config, flow, back, challenge)
 
     # the context has what the SDK found out on its way to the page
     context = flow.context
     found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
-    metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
-    set_auth_method(storage.client, launch.client, found.server)
+    metadata.scope = union_scopes(" ".join(http_config.client.scopes) or metadata.scope, more_scopes)
+    set_auth_method(storage.client, http_config.client, found.server)
     # the page gets our own proof (PKCE) and state in place of the SDK's
     proof = PKCEParameters.generate()
     state = secrets.token_urlsafe(32)
@@ -129,7 +129,7 @@ async def request_authorization(
     if found.server:
         issuer = str(found.server.issuer)
     else:
-        issuer = context.auth_server_url or _origin(launch.url)
+        issuer = context.auth_server_url or _origin(http_config.url)
     return AuthorizationRequest(
         page=str(page),
         state=state,
@@ -224,7 +224,7 @@ async def _refuse_code() -> AuthorizationCodeResult:
 
 
 async def _reach_page(
-    name: str, launch: Http, flow: OAuthClientProvider, back: str, challenge: str
+    name: str, http_config: Http, flow: OAuthClientProvider, back: str, challenge: str
 ) -> httpx2.URL:
     """Run the SDK's flow up to the page at which a person signs in, and return it. Raises SignInError."""
     server_words: list[str] = []
@@ -233,11 +233,13 @@ async def _reach_page(
             async with (
                 asyncio.timeout(_STEP_SECONDS),
                 make_sign_in_client(
-                    launch.url, auth=SignInFlowAuth(flow, challenge, server_words.append)
+                    http_config.url, auth=SignInFlowAuth(flow, challenge, server_words.append)
                 ) as http,
             ):
                 await http.post(
-                    launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS
+                    http_config.url,
+                    json=INITIALIZE_REQUEST,
+                    headers=dict(http_config.headers) | INITIALIZE_HEADERS,
                 )
         except _PageReached as reached:
             page = httpx2.URL(reached.page)
@@ -272,13 +274,13 @@ def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[N
         raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
 
 
-def explain_registration(name: str, back: str, words: str) -> str:
+def explain_registration(name: str, back: str, text: str) -> str:
     """Return a text for people: why a sign-in server did not register Nod, and what to do.
 
-    ``words``: the server's own words.
+    ``text``: the server's own words.
     """
-    said = f" It says: {words}." if words else ""
-    if "redirect" in words.lower() or "callback" in words.lower():
+    said = f" It says: {text}." if text else ""
+    if "redirect" in text.lower() or "callback" in text.lower():
         return (
             f"{name} does not let people come back to {back}.{said} "
             "Set NOD_PUBLIC_URL to an address that it takes, or register Nod there."

@@ -134,7 +134,7 @@ class ServerConfig:
     """The configuration of one server."""
 
     name: str
-    launch: Stdio | Http
+    transport: Stdio | Http
     """The process to start, or the address to call."""
     trust: Trust = Trust.UNTRUSTED
     allow: tuple[str, ...] = ("*",)
@@ -152,7 +152,7 @@ class ServerConfig:
     def startup_seconds(self) -> float:
         if self.startup is not None:
             return self.startup
-        if isinstance(self.launch, Stdio):
+        if isinstance(self.transport, Stdio):
             return PROCESS_STARTUP_SECONDS
         return ADDRESS_STARTUP_SECONDS
 
@@ -164,15 +164,15 @@ class ServerConfig:
 
     def scrub(self, text: str) -> str:
         """Return the text with this server's secrets replaced by `HIDDEN`."""
-        launch = self.launch
-        if isinstance(launch, Stdio):
-            values = launch.env.values()
-            secrets = set(launch.variable_values)
+        transport = self.transport
+        if isinstance(transport, Stdio):
+            values = transport.env.values()
+            secrets = set(transport.variable_values)
         else:
-            values = launch.headers.values()
-            address = urlsplit(launch.url)
-            secrets = {launch.url, address.query, address.password or "", launch.client.secret}
-            secrets |= launch.sign_in_tokens
+            values = transport.headers.values()
+            address = urlsplit(transport.url)
+            secrets = {transport.url, address.query, address.password or "", transport.client.secret}
+            secrets |= transport.sign_in_tokens
         for value in values:
             secrets |= {value, *value.split()}  # "Bearer abc", and also "abc"
         # a secret may be a part of another, so the longest is replaced first
@@ -183,9 +183,11 @@ class ServerConfig:
 
     def has_sign_in_token(self, text: str) -> bool:
         """Return whether a text contains a token of a sign-in at this server (`Http.sign_in_tokens`)."""
-        if not isinstance(self.launch, Http):
+        if not isinstance(self.transport, Http):
             return False
-        return any(token in text for token in self.launch.sign_in_tokens if len(token) >= _MIN_SECRET_CHARS)
+        return any(
+            token in text for token in self.transport.sign_in_tokens if len(token) >= _MIN_SECRET_CHARS
+        )
 
 
 def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
@@ -374,19 +376,19 @@ class _Entry(_StrictModel):
         startup = self.startup_timeout_sec
         if startup is None and self.startup_timeout_ms is not None:
             startup = self.startup_timeout_ms / 1000
-        launch: Stdio | Http
+        transport: Stdio | Http
         if self.command:
             folder = Path(self.cwd) if self.cwd else None
-            launch = Stdio(self.command, self.args, self.env, folder, variable_values)
+            transport = Stdio(self.command, self.args, self.env, folder, variable_values)
         else:
-            launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
+            transport = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
         prefix = self.prefix
         if prefix is None:  # by default, the name of the server
             prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_"
         whoami = WhoAmI(**dict(self.whoami)) if self.whoami else None
         return ServerConfig(
             name,
-            launch,
+            transport,
             trust=self.trust,
             allow=self.allow,
             deny=self.deny,

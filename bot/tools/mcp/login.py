@@ -93,8 +93,8 @@ class _SignInRun:
     server_words: str = ""
     """The last words of the sign-in server, if it refused."""
 
-    def note_words(self, words: str) -> None:
-        self.server_words = words
+    def note_words(self, text: str) -> None:
+        self.server_words = text
 
     @property
     def is_active(self) -> bool:
@@ -272,8 +272,8 @@ class SharedSignIns(SignIns):
     async def _run_flow(self, run: _SignInRun) -> SignIn:
         """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
         name = run.server.config.name
-        launch = run.tokens.launch
-        client = launch.client
+        http_config = run.tokens.http_config
+        client = http_config.client
         back = self.get_return_address()
         configured_scopes = " ".join(client.scopes)
         # if the server has asked for more scopes since the last sign-in, ask for them and all granted ones
@@ -299,19 +299,24 @@ class SharedSignIns(SignIns):
             # the SDK compares the issuer with its server's own spelling, where a final slash may differ
             return spell_issuer(result, flow.context.oauth_metadata)
 
-        flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
+        flow = OAuthClientProvider(http_config.url, metadata, storage, redirect, wait_for_code)
         # starts the flow even if the server lets anyone send `INITIALIZE_REQUEST`
         auth = SignInFlowAuth(flow, run.tokens.challenge, run.note_words)
-        async with make_sign_in_client(launch.url, auth=auth) as http:
+        async with make_sign_in_client(http_config.url, auth=auth) as http:
             # The flow runs inside this request. At its end the SDK repeats the request with the new token.
             async with http.stream(
-                "POST", launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS
+                "POST",
+                http_config.url,
+                json=INITIALIZE_REQUEST,
+                headers=dict(http_config.headers) | INITIALIZE_HEADERS,
             ) as response:
                 if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
                     raise SignInError(f"{name} does not accept the token of its own sign-in server.")
                 session = response.headers.get("mcp-session-id")
             if session:
-                await http.delete(launch.url, headers=dict(launch.headers) | {"mcp-session-id": session})
+                await http.delete(
+                    http_config.url, headers=dict(http_config.headers) | {"mcp-session-id": session}
+                )
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
@@ -330,7 +335,7 @@ class SharedSignIns(SignIns):
         now = self.clock()
         return SignIn(
             server=run.server.config.name,
-            url=run.tokens.launch.url,
+            url=run.tokens.http_config.url,
             client=client_info.model_dump_json(exclude_none=True),
             tokens=tokens.model_dump_json(exclude_none=True),
             found=discovered.model_dump_json(exclude_none=True),

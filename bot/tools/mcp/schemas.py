@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.forms import defaults_of
 from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
@@ -39,7 +39,7 @@ class ArgumentSchema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        if len(canonical(schema)) > _MAX_SCHEMA_CHARS:
+        if len(to_canonical_json(schema)) > _MAX_SCHEMA_CHARS:
             raise ValueError(f"its schema is larger than {_MAX_SCHEMA_CHARS // 1024} KiB")
         self._schema = schema
         self.defaults = defaults_of(schema)
@@ -61,7 +61,7 @@ class ArgumentSchema:
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
         try:
-            canonical(raw).encode()  # raises for half an emoji as well, which UTF-8 can't hold
+            to_canonical_json(raw).encode()  # raises for half an emoji as well, which UTF-8 can't hold
         except (ValueError, TypeError, RecursionError) as error:
             raise BadArguments({"arguments": f"this is not JSON ({type(error).__name__})"}) from None
         if self._is_too_slow:

@@ -445,7 +445,7 @@ class Server:
             tasks.start_soon(self._catalogue.subscribe, client)
             tasks.start_soon(self._catalogue.reread_when_stale, client)
             # a process is not pinged, since its end is noticed without
-            if isinstance(self.config.launch, Http):
+            if isinstance(self.config.transport, Http):
                 tasks.start_soon(self._ping, client, line)
             await line.over.wait()
             tasks.cancel_scope.cancel()

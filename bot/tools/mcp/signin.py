@@ -98,23 +98,24 @@ class SignInRows(Protocol):
 class SignInTokens:
     """The tokens of one sign-in at a server. They are read from the row each time: any process may change it.
 
-    ``launch``: the server's configured address. ``rows``: the module that stores the sign-in, under ``key``.
-    ``again``: a sentence that tells people how to sign in again.
+    ``http_config``: the server's configured address. ``rows``: the module that stores the sign-in, under
+    ``key``.
+    ``sign_in_hint``: a sentence that tells people how to sign in again.
     """
 
     def __init__(
         self,
         name: str,
-        launch: Http,
+        http_config: Http,
         database: Database,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         *,
         rows: SignInRows = store,
         key: str = "",
-        again: str = "",
+        sign_in_hint: str = "",
     ) -> None:
-        self.launch = launch
+        self.http_config = http_config
         self.wanted_scopes = ""
         """The scopes that the server has asked for since the sign-in, with spaces between them."""
         self.challenge = ""
@@ -125,24 +126,24 @@ class SignInTokens:
         self._sleep = sleep
         self._rows = rows
         self._key = key or name
-        self.again = again or f"Run: nod mcp login {name}"
+        self.sign_in_hint = sign_in_hint or f"Run: nod mcp login {name}"
         self._lock = asyncio.Lock()
         self._sign_in: SignIn | None = None
         self._trouble = ""
 
     @property
-    def why(self) -> str:
+    def failure_reason(self) -> str:
         """The reason why the last request had no token or was refused, and what people can do."""
         if self._trouble:
             return self._trouble
         sign_in = self._sign_in
         if sign_in is not None and sign_in.is_lost:
             # its tokens are stored encrypted
-            return f"no key of NOD_SECRET_KEY opens its sign-in. {self.again}"
+            return f"no key of NOD_SECRET_KEY opens its sign-in. {self.sign_in_hint}"
         if sign_in is None or not sign_in.tokens:
             state = "no one is signed in there" if sign_in is None else "its sign-in has ended"
-            return f"{state}. {self.again}"
-        return f"it does not accept its sign-in. {self.again}"
+            return f"{state}. {self.sign_in_hint}"
+        return f"it does not accept its sign-in. {self.sign_in_hint}"
 
     def note_challenge(self, challenge: str) -> None:
         """Remember the last ``WWW-Authenticate`` header of the server."""
@@ -168,16 +169,16 @@ class SignInTokens:
         if not self._database.exists:
             return None  # a read would create the database
         try:
-            sign_in = await self._database.read(self._rows.find, self._key, self.launch.url)
+            sign_in = await self._database.read(self._rows.find, self._key, self.http_config.url)
         except DBAPIError:  # the database of an older release has no table of sign-ins
             return None
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
             # `ServerConfig.scrub` hides the texts in this set
-            self.launch.sign_in_tokens.update(filter(None, (tokens.access_token, tokens.refresh_token)))
+            self.http_config.sign_in_tokens.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
-    async def token(self, refused: str | None = None) -> str | None:
+    async def get_token(self, refused: str | None = None) -> str | None:
         """Return a token to send, refreshed if necessary; None if there is no token that may be accepted.
 
         ``refused``: the token that the server has just refused; None if it has refused none.
@@ -239,7 +240,7 @@ class SignInTokens:
         """Request new tokens. Raises _RefusedForGood or, for a temporary failure, _NoNewTokens."""
         self._trouble = ""
         try:
-            async with asyncio.timeout(_REFRESH_SECONDS), make_sign_in_client(self.launch.url) as client:
+            async with asyncio.timeout(_REFRESH_SECONDS), make_sign_in_client(self.http_config.url) as client:
                 response = await client.send(_make_refresh_request(sign_in))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
@@ -331,13 +332,13 @@ class Bearer(httpx2.Auth):
         if _origin_of(request.url) != self._origin:
             yield request
             return
-        sent_token = await self._tokens.token() if self._tokens else None
+        sent_token = await self._tokens.get_token() if self._tokens else None
         if sent_token is not None:
             request.headers["Authorization"] = f"Bearer {sent_token}"
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED and self._tokens is not None:
             self._tokens.note_challenge(response.headers.get("WWW-Authenticate", ""))
-            new_token = await self._tokens.token(refused=sent_token)
+            new_token = await self._tokens.get_token(refused=sent_token)
             if new_token is not None:
                 request.headers["Authorization"] = f"Bearer {new_token}"
                 response = yield request
@@ -349,7 +350,7 @@ class Bearer(httpx2.Auth):
         """Return why a request was refused (401 or 403); empty if it was not."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             if self._tokens:
-                return self._tokens.why
+                return self._tokens.failure_reason
             return 'it does not accept the "headers" of its entry (401)'
         if response.status_code != httpx2.codes.FORBIDDEN:
             return ""
@@ -357,7 +358,7 @@ class Bearer(httpx2.Auth):
             return "it forbids this (403)"
         scope = (extract_scope_from_www_auth(response) or "")[:200]
         self._tokens.note_scope(scope)
-        return f"its sign-in does not allow this ({scope or 'no scope named'}). {self._tokens.again}"
+        return f"its sign-in does not allow this ({scope or 'no scope named'}). {self._tokens.sign_in_hint}"
 
 
 def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:

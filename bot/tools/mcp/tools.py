@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from mcp import types
 
 from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.files import File
 from bot.domain.forms import without_defaults
 from bot.domain.risks import Level, Risk
@@ -153,7 +153,7 @@ def hash_tool(server_name: str, listed_tool: types.Tool) -> str:
     parts = [server_name, listed_tool.name, listed_tool.description, listed_tool.input_schema, hints]
     if listed_tool.title:
         parts.append(listed_tool.title)
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256(to_canonical_json(parts).encode()).hexdigest()[:16]
 
 
 def judge_risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:

@@ -82,9 +82,9 @@ class McpToolset(Servers):
 
         def make_tokens(config: ServerConfig) -> SignInTokens | None:
             """Return the tokens of the server's sign-in; None if people don't sign in there."""
-            if database is None or not isinstance(config.launch, Http) or not config.launch.signs_in:
+            if database is None or not isinstance(config.transport, Http) or not config.transport.signs_in:
                 return None
-            return SignInTokens(config.name, config.launch, database, clock, sleep)
+            return SignInTokens(config.name, config.transport, database, clock, sleep)
 
         shared = [config for config in configs if config.identity is Identity.NOD]
         self.servers = tuple(make_server(config, make_tokens(config), ask) for config in shared)

@@ -69,21 +69,21 @@ async def open_streams(
     don't sign in there. Raises OSError if the command cannot be started.
     """
     async with AsyncExitStack() as stack:
-        launch = config.launch
+        transport = config.transport
         address = None
-        if isinstance(launch, Stdio):
-            read, write = await stack.enter_async_context(_start_server(launch, on_stderr))
+        if isinstance(transport, Stdio):
+            read, write = await stack.enter_async_context(_start_server(transport, on_stderr))
         else:
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             # the outer client adds headers and the token, the inner one sends
             inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
             address = AddressTransport(inner, connection.lose_if_up)
-            headers = {"Accept-Encoding": "identity", **launch.headers}
+            headers = {"Accept-Encoding": "identity", **transport.headers}
             outer = httpx2.AsyncClient(
-                headers=headers, auth=Bearer(tokens, launch.url), timeout=timeout, transport=address
+                headers=headers, auth=Bearer(tokens, transport.url), timeout=timeout, transport=address
             )
             await stack.enter_async_context(outer)
-            streams = streamable_http_client(launch.url, http_client=outer)
+            streams = streamable_http_client(transport.url, http_client=outer)
             read, write = await stack.enter_async_context(streams)
         yield WatchedStream(read, connection, address), write
 

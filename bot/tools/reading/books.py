@@ -8,7 +8,7 @@ import re
 from posixpath import join, normpath
 from urllib.parse import unquote
 
-from bot.tools.reading.markup import attribute, find_all, parse_xml
+from bot.tools.reading.markup import find_all, parse_xml, read_attribute
 from bot.tools.reading.pages import read_html
 from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.text.decoding import decode
@@ -24,7 +24,9 @@ def read_book(package: Package, report: Report) -> str:
     if "META-INF/rights.xml" in package.names:
         raise UnreadableError(PROTECTED_TEXT)
     container = package.read("META-INF/container.xml")
-    book_files = [attribute(rootfile, "full-path") for rootfile in find_all(parse_xml(container), "rootfile")]
+    book_files = [
+        read_attribute(rootfile, "full-path") for rootfile in find_all(parse_xml(container), "rootfile")
+    ]
     if not book_files or book_files[0] not in package.names:
         raise UnreadableError(DAMAGED_TEXT)
     book = parse_xml(package.read(book_files[0]))

@@ -72,7 +72,7 @@ def find_ancestor(element: Any, name: str) -> Any:
     return None
 
 
-def attribute(element: Any, name: str) -> str:
+def read_attribute(element: Any, name: str) -> str:
     """Return an attribute by its local name; empty without one."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from bot.tools.reading.markup import (
     Roles,
-    attribute,
     find_all,
     find_children,
     inner_text,
     local_name,
     parse_xml,
+    read_attribute,
     text_of_element,
 )
 from bot.tools.reading.report import Report, UnreadableError
@@ -68,7 +68,7 @@ def read_content(package: Package) -> Any:
 
 def _read_slide(number: int, page: Any, hiding_styles: set[str], report: Report) -> str:
     title = "Slide"
-    if attribute(page, "style-name") in hiding_styles:
+    if read_attribute(page, "style-name") in hiding_styles:
         title = "Hidden slide"
         report.count_hidden("hidden slide")
     return f"[{title} {number}]\n{text_of_element(page, _ROLES)}\n"
@@ -97,7 +97,7 @@ def _count_left_out(root: Any, report: Report) -> None:
 def _find_unseen_styles(root: Any, styles: Any) -> _UnseenStyles:
     properties_by_style = {}
     for style in find_all(styles, "style") + find_all(root, "style"):
-        properties_by_style[attribute(style, "name")] = list(style)
+        properties_by_style[read_attribute(style, "name")] = list(style)
     unseen = _UnseenStyles(set(), set())
     for name, properties in properties_by_style.items():
         if any(map(_is_hiding, properties)):
@@ -112,7 +112,7 @@ def _remove_hidden(root: Any, unseen: _UnseenStyles, report: Report) -> None:
     for element in find_all(root, "span", "p", "h"):
         if not "".join(element.itertext()).strip():
             continue
-        style_name = attribute(element, "style-name")
+        style_name = read_attribute(element, "style-name")
         if style_name in unseen.hiding:
             report.count_left_out("piece of hidden text")
             tail = element.tail
@@ -125,16 +125,19 @@ def _remove_hidden(root: Any, unseen: _UnseenStyles, report: Report) -> None:
 
 
 def _is_hiding(properties: Any) -> bool:
-    return attribute(properties, "display") == "none" or attribute(properties, "visibility") == "hidden"
+    return (
+        read_attribute(properties, "display") == "none"
+        or read_attribute(properties, "visibility") == "hidden"
+    )
 
 
 def _is_faint(properties: Any) -> bool:
     """Tell if properties of text make it white without a background, or too small to be seen."""
-    size = _POINTS.fullmatch(attribute(properties, "font-size"))
+    size = _POINTS.fullmatch(read_attribute(properties, "font-size"))
     if size and float(size[1]) < _MIN_POINTS:
         return True
-    is_white = _WHITE.fullmatch(attribute(properties, "color")) is not None
-    return is_white and attribute(properties, "background-color") in ("", "transparent")
+    is_white = _WHITE.fullmatch(read_attribute(properties, "color")) is not None
+    return is_white and read_attribute(properties, "background-color") in ("", "transparent")
 
 
 def _write_element(element: Any, roles: Roles) -> str | None:
@@ -143,10 +146,10 @@ def _write_element(element: Any, roles: Roles) -> str | None:
     if name == "h":
         return f"\n# {inner_text(element, roles)}\n"
     if name == "s":  # several spaces
-        count = attribute(element, "c")
+        count = read_attribute(element, "c")
         return " " * min(int(count) if count.isdecimal() else 1, _MAX_SPACES)
     if name == "a":
-        words, address = inner_text(element, roles), attribute(element, "href")
+        words, address = inner_text(element, roles), read_attribute(element, "href")
         if address and address != words:
             return f"{words} <{address}>"
         return words

@@ -17,7 +17,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from bot.domain.attachments import ODS, XLSX
 from bot.tools.documents import MAX_TEXT_CHARS
-from bot.tools.reading.markup import attribute, find_all, find_child, local_name, parse_xml
+from bot.tools.reading.markup import find_all, find_child, local_name, parse_xml, read_attribute
 from bot.tools.reading.open_document import read_content
 from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.unseen.sheet_styles import find_unseen_styles
@@ -274,9 +274,9 @@ def _count_ods(package: Package, report: Report) -> None:
         match local_name(element):
             case "annotation":
                 report.count_left_out("comment")
-            case "table-row" if attribute(element, "visibility") in ("collapse", "filter"):
+            case "table-row" if read_attribute(element, "visibility") in ("collapse", "filter"):
                 report.count_hidden("hidden row")
-            case "table-column" if attribute(element, "visibility") == "collapse":
+            case "table-column" if read_attribute(element, "visibility") == "collapse":
                 report.count_hidden("hidden column")
             case "image":
                 report.count_left_out("picture")
@@ -294,7 +294,7 @@ def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
     invisible_styles = find_unseen_styles(styles)
     facts = {}
     for sheet in find_all(parse_xml(package.read(main)), "sheet"):
-        _, part = relations.get(attribute(sheet, "id"), ("", ""))
+        _, part = relations.get(read_attribute(sheet, "id"), ("", ""))
         if part in package.names:
             facts[sheet.get("name", "")] = _inspect_sheet(package, part, units, invisible_styles)
     return facts

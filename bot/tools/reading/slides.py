@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from bot.tools.reading.markup import attribute, find_all, local_name, parse_xml
+from bot.tools.reading.markup import find_all, local_name, parse_xml, read_attribute
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.slide_shapes import report_unseen
 from bot.tools.reading.zip_package import Package
@@ -138,7 +138,7 @@ def _read_other_shape(shape: Any, package: Package, report: Report) -> Iterator[
 def _read_diagram(part_ids: Any, shape: Any, package: Package, report: Report) -> Iterator[str]:
     """Yield the words of a diagram. ``part_ids``: the element with the ids of its parts."""
     slide_part = str(shape.part.partname).lstrip("/")
-    data_id = attribute(part_ids, "dm")  # the id of the part with the data
+    data_id = read_attribute(part_ids, "dm")  # the id of the part with the data
     _, data_part = package.relations(slide_part).get(data_id, ("", ""))
     data = package.read(data_part)
     words: list[str] = []

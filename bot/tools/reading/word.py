@@ -14,7 +14,6 @@ from lxml import etree  # type: ignore[import-untyped]
 from bot.tools.reading.markup import (
     XHTML,
     Roles,
-    attribute,
     find_all,
     find_ancestor,
     find_child,
@@ -22,6 +21,7 @@ from bot.tools.reading.markup import (
     inner_text,
     local_name,
     parse_xml,
+    read_attribute,
     text_of_element,
 )
 from bot.tools.reading.report import Report
@@ -163,9 +163,9 @@ def _replace_by_children(element: Any) -> None:
 def _write_choices(tree: Any, namespace: str) -> None:
     """Write the entry that was chosen in an old form's list in front of its field."""
     for choice in find_all(tree, "ddList"):
-        entries = [attribute(entry, "val") for entry in find_children(choice, "listEntry")]
+        entries = [read_attribute(entry, "val") for entry in find_children(choice, "listEntry")]
         result = find_child(choice, "result")
-        index = "0" if result is None else attribute(result, "val")
+        index = "0" if result is None else read_attribute(result, "val")
         run = find_ancestor(choice, "r")
         if run is not None and index.isdecimal() and int(index) < len(entries):
             run.addprevious(_make_run(namespace, entries[int(index)]))
@@ -183,12 +183,12 @@ def _write_ruby(tree: Any, namespace: str) -> None:
 
 def _add_missing_comment_references(body: Any, namespace: str, package: Package, main: str) -> None:
     """Add a reference to each comment without a reference: mammoth writes only referenced comments."""
-    referred = {attribute(reference, "id") for reference in find_all(body, "commentReference")}
+    referred = {read_attribute(reference, "id") for reference in find_all(body, "commentReference")}
     for kind, part in package.relations(main).values():
         if kind != "comments" or part not in package.names:
             continue
         for comment in find_children(parse_xml(package.read(part)), "comment"):
-            comment_id = attribute(comment, "id")
+            comment_id = read_attribute(comment, "id")
             if comment_id not in referred:
                 run = etree.SubElement(etree.SubElement(body, f"{namespace}p"), f"{namespace}r")
                 etree.SubElement(run, f"{namespace}commentReference", {f"{namespace}id": comment_id})

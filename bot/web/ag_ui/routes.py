@@ -285,7 +285,12 @@ class _Run:
         address = Address(CHANNEL_NAME, make_address_key(self.actor, self.conversation_id))
         event_id = f"{self._event_prefix}{written.id}"
         message = Message(
-            address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
+            address,
+            self.actor,
+            written.text,
+            event_id,
+            new_conversation_id=self.conversation_id,
+            files=written.files,
         )
         reply = await site.submit(message)
         if reply.answer is Answer.LATER:

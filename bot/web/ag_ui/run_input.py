@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from bot.domain.attachments import Upload
-from bot.domain.text import hash_text, storable, unstorable
+from bot.domain.text import find_unstorable, hash_text, replace_unstorable
 from bot.tools.signature import describe_pydantic_error
 from bot.web.body import check_storable, count_values
 
@@ -154,7 +154,7 @@ def read_text(message: UserMessage) -> str:
 
 def is_same_text(sent: str, stored: str) -> bool:
     """Tell if a sent text, in the form in which Nod stores texts, is the stored text."""
-    return storable(sent).strip() == stored.strip()
+    return replace_unstorable(sent).strip() == stored.strip()
 
 
 def _parts(message: UserMessage) -> Sequence[ContentPart]:
@@ -229,7 +229,7 @@ def _explain_unreadable(why: str) -> str:
 def _read_id(sent: Any) -> str:
     """Return the id of a message as sent; empty without an id that Nod can store."""
     ident = sent.get("id") if isinstance(sent, dict) else None
-    if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or unstorable(ident):
+    if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or find_unstorable(ident):
         return ""
     return ident
 

@@ -73,7 +73,7 @@ class RefusedMessage(NamedTuple):
     """A message of a person that was refused."""
 
     id: str  # empty if the message has no id
-    words: str  # why it was refused
+    reason: str  # why it was refused
 
 
 class RunStream:
@@ -153,14 +153,14 @@ class RunStream:
             earlier_count = self._messages.count_with_prefix(message_id)
             if earlier_count:
                 message_id += f":{earlier_count + 1}"
-            events += self._write_message(message_id, refused.words)
+            events += self._write_message(message_id, refused.reason)
         return events
 
-    def _write_message(self, message_id: str, words: str) -> list[BaseEvent]:
-        self._messages.add(AssistantMessage(id=message_id, content=words))
+    def _write_message(self, message_id: str, text: str) -> list[BaseEvent]:
+        self._messages.add(AssistantMessage(id=message_id, content=text))
         return [
             TextMessageStartEvent(message_id=message_id, role="assistant"),
-            TextMessageContentEvent(message_id=message_id, delta=words),
+            TextMessageContentEvent(message_id=message_id, delta=text),
             TextMessageEndEvent(message_id=message_id),
         ]
 

@@ -30,13 +30,13 @@ class _BatchCardFields(View):
 
     title: str
     size: Annotated[int, Field(validation_alias=AliasPath("group", "size"))]
-    open: Annotated[int, Field(validation_alias=AliasPath("group", "open"))]
+    open: Annotated[int, Field(validation_alias=AliasPath("group", "open_count"))]
     round: int
     state: State
     outcome: str
     deciders: str
     warning: str
-    undo: str
+    undo: Annotated[str, Field(validation_alias="undo_sentence")]
     notes: list[str]
     acts_as: str = Field(description="the account in whose name all rows run; empty: Nod's own, or several")
     annotations: list[AnnotationView]

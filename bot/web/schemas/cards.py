@@ -54,14 +54,14 @@ class ConnectionView(View):
     owner_name: Annotated[str, Field(validation_alias="owner_label")]
     name: str = Field(description="what the server calls the account; empty if it does not say")
     subject: str = Field(description="the server's id of the account; empty if it gives none")
-    words: str = Field(description="the account as a card names it")
+    words: str = Field(validation_alias="acts_as", description="the account as a card names it")
 
 
 class GroupView(View):
     """The single proposals of one answer, which can be decided together."""
 
     size: int = Field(description="the number of these proposals")
-    open: int = Field(description="the number of those that are open")
+    open: int = Field(validation_alias="open_count", description="the number of those that are open")
     round: int = Field(description="the sum of their rounds; changes with the contents of any")
 
 
@@ -95,28 +95,35 @@ class SureView(View):
     question: str
     yes: str = Field(description="the label that confirms the press")
     no: str = Field(description="the label that cancels the press")
-    more: str = Field(description="what to know first; before Undo, what it puts back")
+    more: str = Field(
+        validation_alias="warning", description="what to know first; before Undo, what it puts back"
+    )
 
 
 class ButtonView(View):
     verb: Verb
     label: str
-    doing: str = Field(description="the label while it works")
+    doing: str = Field(validation_alias="busy_label", description="the label while it works")
     needs: Needs = Field(description="the input that it asks for first")
     question: str | None = Field(
         None,
-        validation_alias=AliasPath("asks", "question"),
+        validation_alias=AliasPath("text_question", "question"),
         description="asks for the words that go with the press; null if it needs none",
     )
     hint: str | None = Field(
-        None, validation_alias=AliasPath("asks", "hint"), description="what becomes of these words"
+        None,
+        validation_alias=AliasPath("text_question", "hint"),
+        description="what becomes of these words",
     )
     look: Look = Field(description="its emphasis")
     sure: SureView | None = Field(
+        validation_alias="confirmation",
         description="asked before what can't be undone, before Undo, and before Retry of what may have "
-        "happened; else null"
+        "happened; else null",
     )
-    rare: bool = Field(description="it may be in a menu instead of on the card")
+    rare: bool = Field(
+        validation_alias="is_in_menu", description="it may be in a menu instead of on the card"
+    )
 
 
 class ResultField(View):
@@ -148,6 +155,6 @@ class PlanLineView(View):
 class StepView(View):
     """A step: one of those who are told, one after another, while no one decides."""
 
-    to: str = Field(description="a notifier, a place, an account or a group")
-    at: Time = Field(description="when it is due")
+    to: str = Field(validation_alias="target", description="a notifier, a place, an account or a group")
+    at: Time = Field(validation_alias="due_at", description="when it is due")
     is_over: bool = Field(description="its time has come")

@@ -167,11 +167,11 @@ class TeammateView(View):
     name: str
     role: str
     task: Redacted
-    standing: str = Field(description="its stored state, such as `working`")
+    standing: str = Field(validation_alias="stored_state", description="its stored state, such as `working`")
     state: str = Field(description="its state in words; while it works, what it waits for")
     plan: str | None = Field(validation_alias="plan_state", description="the state of its plan, in words")
     locked: bool = Field(description="it may only read, since its plan isn't approved yet")
-    about: Redacted = Field(description="the first line of its last words")
+    about: Redacted = Field(validation_alias="status_text", description="the first line of its last words")
     proposals: Annotated[list[str], BeforeValidator(_list_ids)] = Field(
         validation_alias="waits_for", description="the ids of the open proposals that it waits for"
     )

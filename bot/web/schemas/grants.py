@@ -35,7 +35,7 @@ class GrantView(View):
 
     label: Annotated[str, Field(validation_alias=AliasPath("grant", "label"))]
     tool_name: Annotated[str, Field(validation_alias=AliasPath("grant", "scope", "tool_name"))]
-    words: str
+    words: Annotated[str, Field(validation_alias="description")]
     given_by: Annotated[str, Field(validation_alias=AliasPath("grant", "person_name"))]
     given_at: Annotated[Time, Field(validation_alias=AliasPath("grant", "created_at"))]
     expires_at: Annotated[Time | None, Field(validation_alias=AliasPath("grant", "expires_at"))]

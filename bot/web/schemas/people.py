@@ -24,7 +24,7 @@ class AwayView(View):
     """Someone who is away, and who may decide in their place."""
 
     account: Annotated[str, BeforeValidator(str)] = Field(
-        validation_alias="who", description="the account that is away"
+        validation_alias="absent", description="the account that is away"
     )
     until: Time
     stand_in: Annotated[str, BeforeValidator(str)] = Field(description="the account that may decide")

@@ -93,9 +93,15 @@ class _ProposalFields(View):
     version: int = Field(description="grows with any change")
     round: int = Field(description="grows with a change of what is decided")
     undo_until: Time | None = Field(description="until when `undo` can be pressed")
-    undone: str | None = Field(description="who had it undone, once it was")
-    undone_by: str | None = Field(description="the id of the proposal that undoes it")
-    undoes: str | None = Field(description="the id of the proposal that this one undoes")
+    undone: str | None = Field(
+        validation_alias="undone_by_name", description="who had it undone, once it was"
+    )
+    undone_by: str | None = Field(
+        validation_alias="undo_proposal_id", description="the id of the proposal that undoes it"
+    )
+    undoes: str | None = Field(
+        validation_alias="undoes_proposal_id", description="the id of the proposal that this one undoes"
+    )
     for_real: bool | None = Field(
         description="people chose to run the call although it was tried; null without such a choice"
     )
@@ -115,7 +121,7 @@ class _CardFields(View):
     risk: Level = Field(validation_alias="level", description="how much harm it can do")
     risk_reason: str = Field(description="why it has this risk")
     reason: str = Field(description="why the agent asks for it")
-    why: str = Field(description="`reason`, unless the person just said it")
+    why: str = Field(validation_alias="shown_reason", description="`reason`, unless the person just said it")
     outline: list[PlanLineView] = Field(description="a plan, line by line")
     requester: str = Field(validation_alias="asked_by", description="who asked for it")
     deciders: str = Field(description="who may decide it, in words")
@@ -127,14 +133,21 @@ class _CardFields(View):
     warning: str = Field(description="what to know before approving")
     asker_decides: bool = Field(description="the requester may decide alone, so a card need not say who may")
     group: GroupView | None = Field(description="the other proposals of the same answer")
-    undo: str = Field(description="before it is decided: whether it can be undone, and for how long")
-    again: str = Field(description="says that its fields, read again after the run, are as approved")
+    undo: str = Field(
+        validation_alias="undo_sentence",
+        description="before it is decided: whether it can be undone, and for how long",
+    )
+    again: str = Field(
+        validation_alias="check_text",
+        description="says that its fields, read again after the run, are as approved",
+    )
     choices: list[str] | None = Field(
         description="the likely answers to a question of the agent; null for anything else. Press `first` to "
         "`fifth`, or `answer` with your own words as `reason`"
     )
     record: list[str] = Field(
-        description="what is unusual about the call, from earlier ones; most calls have nothing"
+        validation_alias="unusual_facts",
+        description="what is unusual about the call, from earlier ones; most calls have nothing",
     )
     annotations: list[AnnotationView] = Field(description="lines that parts of Nod add")
 

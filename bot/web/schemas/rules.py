@@ -70,4 +70,4 @@ class TriedBody(DoneBody):
     next: Annotated[str | None, BeforeValidator(format_cursor)] = Field(
         validation_alias="before", description="the `before` of the next page; null on the last"
     )
-    text: str = Field(validation_alias="words", description="the effect of the rule in words")
+    text: str = Field(description="the effect of the rule in words")

@@ -76,7 +76,7 @@ class ToolView(View):
     group: str
     description: str
     risk: str = Field(
-        validation_alias="harm",
+        validation_alias="risk_label",
         description="read, write, destructive, or *by its use* where that depends on the arguments",
     )
     offered: bool = Field(description="models are offered it; other tools are for parts of Nod alone")
@@ -105,7 +105,7 @@ class SettingList(DoneBody):
 class ActiveLineView(View):
     """One thing that is on."""
 
-    words: str
+    words: str = Field(validation_alias="text")
     set_by: str = Field(description="the person who set it, or the setting that did")
     set_at: Time | None = Field(description="null for a setting")
     rule: int | None = Field(description="its number, if it is a rule")
@@ -161,7 +161,7 @@ class BudgetView(View):
 
     # made of a `BudgetInWords`: its field ``use`` has the rule, the limit and the amount spent
     rule: Annotated[int, Field(validation_alias=AliasPath("use", "rule", "id"))]
-    words: str
+    words: Annotated[str, Field(validation_alias="description")]
     limit: Annotated[float, Field(validation_alias=AliasPath("use", "limit"))]
     spent: Annotated[float, Field(validation_alias=AliasPath("use", "spent"))]
     until: Time = Field(validation_alias=AliasPath("use", "until"), description="when its next period begins")

@@ -23,7 +23,7 @@ import httpx2
 
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.errors import NodError
 from bot.telemetry.logs import logger
 from bot.tools.response_bounds import TooLarge, bound_response
@@ -267,7 +267,7 @@ class OidcSignIn:
         claimed_email = email if isinstance(email, str) else ""
         is_verified = any(claims.get(claim) in _TRUE_VALUES for claim in _VERIFIED_CLAIMS)
         has_verified_email = is_verified and "@" in claimed_email
-        display_name = storable(str(claims.get("name") or ""))[:80]
+        display_name = replace_unstorable(str(claims.get("name") or ""))[:80]
         id_account = account_of_subject(str(claims["sub"]), display_name)
         account = account_of(claimed_email, display_name) if has_verified_email else id_account
         if account is None:

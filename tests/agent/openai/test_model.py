@@ -126,7 +126,7 @@ async def test_every_kind_of_entry_makes_a_history_the_server_takes(server, make
         *HELLO,
         AssistantText("", calls),
         ToolResult("c1", "SUCCEEDED: noted"),
-        ToolResult("c2", "[Nod] approved", outside=True),
+        ToolResult("c2", "[Nod] approved", is_from_tool=True),
         AssistantText("One of two."),
         UserText("thanks", name="Ana", when="Tuesday 24 November, 09:10"),
     )

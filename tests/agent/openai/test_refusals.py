@@ -14,7 +14,7 @@ from bot.agent.openai.refused_parts import find_tools
 from bot.domain.model import (
     AssistantText,
     Finished,
-    LeftOut,
+    ReducedRequest,
     SystemText,
     Text,
     ToolCall,
@@ -38,7 +38,7 @@ class Talk:
     def __init__(self, server: OpenAIServer) -> None:
         self.server = server
         self.waits: list[float] = []
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[ReducedRequest] = []
         named = NamedModel(name="m", model="m", base_url=server.url, secret=server.key)
         self.model = OpenAIModel(named, pause=self._pause)
 
@@ -47,7 +47,7 @@ class Talk:
 
     async def say(self, history=HELLO, tools=(NOTE,)) -> tuple[str, Finished]:
         *parts, finished = [part async for part in self.model.stream(history, tools)]
-        self.left_out += [part for part in parts if isinstance(part, LeftOut) and part.tools]
+        self.left_out += [part for part in parts if isinstance(part, ReducedRequest) and part.left_out_tools]
         return "".join(part.text for part in parts if isinstance(part, Text)), finished
 
 

@@ -15,7 +15,7 @@ from bot.domain.model import (
     AssistantText,
     Busy,
     Finished,
-    LeftOut,
+    ReducedRequest,
     SystemText,
     Text,
     ToolCall,
@@ -53,12 +53,14 @@ async def talk():
         yield start
 
 
-async def answer(model: OpenAIModel, transcript=HELLO, tools=()) -> tuple[str, list[LeftOut], Finished]:
+async def answer(
+    model: OpenAIModel, transcript=HELLO, tools=()
+) -> tuple[str, list[ReducedRequest], Finished]:
     *parts, finished = [part async for part in model.stream(transcript, tools)]
     assert isinstance(finished, Finished)
     said = "".join(part.text for part in parts if isinstance(part, Text))
     assert not any(isinstance(part, Busy) for part in parts)
-    return said, [part for part in parts if isinstance(part, LeftOut)], finished
+    return said, [part for part in parts if isinstance(part, ReducedRequest)], finished
 
 
 def refusing(words: str, *bad: str, code: str | None = None) -> Dialect:
@@ -92,7 +94,7 @@ async def test_a_tool_that_a_server_refuses_is_left_out_alone_and_stays_so(talk,
     server.reply(*[say("ok")] * 40)
     said, refused, _ = await answer(model, tools=tools)
     assert said == "ok"
-    assert [list(each.tools) for each in refused if each.tools] == [["bad"]]
+    assert [list(each.left_out_tools) for each in refused if each.left_out_tools] == [["bad"]]
     before = len(server.requests)
     assert (await answer(model, tools=tools))[:2] == ("ok", [])
     assert len(server.requests) == before + 1
@@ -111,7 +113,7 @@ async def test_several_refused_tools_of_one_server_are_all_found(talk):
     server.reply(*[say("ok")] * 40)
     said, refused, _ = await answer(model, tools=[spec(n) for n in ("a", "b1", "c", "b2", "d", "e", "b3")])
     assert said == "ok"
-    assert {name for each in refused for name in each.tools} == {"b1", "b2", "b3"}
+    assert {name for each in refused for name in each.left_out_tools} == {"b1", "b2", "b3"}
 
 
 async def test_a_model_without_tools_loses_none_of_them(talk):

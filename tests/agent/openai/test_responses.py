@@ -87,7 +87,7 @@ async def test_calls_come_complete_and_their_history_is_taken(server, make):
         *HELLO,
         AssistantText(text, finished.calls),
         ToolResult(one.id, "SUCCEEDED"),
-        ToolResult(two.id, "[Nod] approved", outside=True),
+        ToolResult(two.id, "[Nod] approved", is_from_tool=True),
         AssistantText("One of two."),
         UserText("thanks"),
     )
@@ -104,7 +104,7 @@ async def test_what_was_reasoned_goes_back_with_the_calls_where_it_came_encrypte
     parts = [part async for part in model.stream(HELLO, (NOTE,))]
     assert parts[0] == Thought("I should note it.")
     _, plain = await answer(make(), tools=(NOTE,))
-    assert plain.calls[0].extra == {}
+    assert plain.calls[0].server_fields == {}
     [call] = parts[-1].calls
     history = (*HELLO, AssistantText("", (call,)), ToolResult(call.id, "SUCCEEDED"))
     await answer(model, history, (NOTE,))

@@ -23,7 +23,7 @@ OSLO = ZoneInfo("Europe/Oslo")
 
 @pytest.fixture
 def ruled(make_nod: MakeNod) -> Nod:
-    return make_nod(admins=[ADA], policy=Policy(book=Rulebook(zone=OSLO)))
+    return make_nod(admins=[ADA], policy=Policy(rulebook=Rulebook(zone=OSLO)))
 
 
 async def rule(nod: Nod, words: str) -> str:
@@ -120,7 +120,7 @@ async def test_another_process_that_has_not_heard_of_the_rule_does_not_run_it_ei
     other.valve.shut = True
     await other.press(Verb.APPROVE, p)
     await rule(ruled, "policy forbid for paint")
-    assert not other.gate.policies.latest_policy.book.has_forbid_rule
+    assert not other.gate.policies.latest_policy.rulebook.has_forbid_rule
     await other.execution.start(p.id)
     assert (await ruled.now(p)).cause is Cause.FORBIDDEN
     await other.close()
@@ -337,4 +337,4 @@ async def test_a_rule_that_no_longer_fits_its_tool_is_named_and_asks_but_spares_
     listed = (await ruled.command("/approvals rules", by=ADA)).text
     assert "rule 2: policy always for look where lamp = desk (does not fit look: it has no lamp)" in listed
     [p] = await ruled.asked(call("look", light="desk"))
-    assert p.rule.startswith("rule 2")
+    assert p.rule_text.startswith("rule 2")

@@ -184,8 +184,10 @@ async def test_other_rules_do_not_hold_for_tools_without_the_field(nod: Nod) -> 
 async def test_a_rule_about_a_path_finds_it_under_another_name(nod: Nod) -> None:
     await rule(nod, "policy always for probe_* where amount > 1")
     rules = Condition.parse("path = secrets.txt")
-    assert rules.holds({"paths": ["a.txt", "./secrets.txt"]}, probe_files.form, of_several=True) is None
-    assert rules.holds({"paths": ["a.txt"]}, probe_files.form, of_several=True) is False
+    assert (
+        rules.holds({"paths": ["a.txt", "./secrets.txt"]}, probe_files.form_schema, of_several=True) is None
+    )
+    assert rules.holds({"paths": ["a.txt"]}, probe_files.form_schema, of_several=True) is False
 
 
 USUAL = """is equals eq like contains has includes starts startswith begins ends endswith between over

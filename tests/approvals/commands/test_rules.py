@@ -51,7 +51,7 @@ async def test_the_strictest_of_several_matching_rules_wins_and_is_named(ruled: 
     (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
 
     assert painted.state is State.PROPOSED
-    assert painted.rule == "rule 2: policy always for pa*"
+    assert painted.rule_text == "rule 2: policy always for pa*"
 
 
 async def test_a_rule_for_one_place_does_not_reach_its_neighbour(ruled: Nod) -> None:
@@ -183,7 +183,7 @@ async def test_who_asked_and_is_named_is_not_among_those_who_decide_under_four_e
     await rule(ruled, f"approvers {ANA} {BEN} for smash")
     [p] = await ruled.asked(call("smash", lamp="desk"))
     assert p.deciders.four_eyes
-    assert p.deciders.in_words("Ana") == str(BEN)
+    assert p.deciders.describe("Ana") == str(BEN)
 
 
 async def test_a_quorum_that_can_never_gather_is_refused_when_it_is_proposed(ruled: Nod) -> None:
@@ -402,7 +402,7 @@ async def test_where_nothing_asks_the_admin_and_every_card_are_warned(ruled: Nod
 
 def test_a_rule_is_told_as_an_admin_would_write_it() -> None:
     def told(subject: Subject, value: RuleValue) -> str:
-        return Rule(1, subject, EVERYWHERE, EVERYWHERE, value).words
+        return Rule(1, subject, EVERYWHERE, EVERYWHERE, value).description
 
     assert told(Subject.QUORUM, Quorum(2, 3)) == "rule 1: quorum 2 of 3"
     assert told(Subject.QUORUM, Quorum(2)) == "rule 1: quorum 2"

@@ -66,7 +66,7 @@ async def test_the_first_card_of_an_answer_carries_the_buttons_for_all(nod: Nod)
     await nod.idle()
     group = nod.chat.card_of(one).group
     assert group is not None
-    assert (group.size, group.open) == (3, 2)
+    assert (group.size, group.open_count) == (3, 2)
     assert "approve_all" in nod.chat.card_of(one).verbs
     await nod.approve(two)
     assert "approve_all" not in nod.chat.card_of(one).verbs
@@ -525,7 +525,7 @@ async def test_a_copy_elsewhere_names_the_place_where_it_was_asked(make_nod: Mak
     await nod.asked(red(), private=False)
     here, there = (card_at(nod, address) for address in (ROOM, Address("chat", "hall")))
 
-    assert (here.asked, there.asked) == ("Asked by Ana", "Asked by Ana in the room")
+    assert (here.requester_line, there.requester_line) == ("Asked by Ana", "Asked by Ana in the room")
     assert there.deciders == "anyone in the room"
 
 
@@ -539,7 +539,7 @@ async def test_a_copy_of_what_was_asked_in_the_console_calls_the_console_a_place
     )
     await nod.idle()
     await nod.asked(red(), by=ops, at=there, private=False)
-    assert card_at(nod, Address("chat", "hall")).asked == "Asked by ops in the console"
+    assert card_at(nod, Address("chat", "hall")).requester_line == "Asked by ops in the console"
 
 
 async def test_a_routed_copy_says_who_may_decide_where_the_requester_alone_may(make_nod: MakeNod) -> None:
@@ -554,7 +554,7 @@ async def test_a_routed_copy_says_who_may_decide_where_the_requester_alone_may(m
 async def test_a_copy_of_what_was_asked_in_private_says_so(make_nod: MakeNod) -> None:
     nod = make_nod(admins=[ANA, BEN])
     await nod.asked(call("smash", lamp="desk"))
-    assert card_at(nod, Address("chat", "ben")).asked == "Asked by Ana in a private chat"
+    assert card_at(nod, Address("chat", "ben")).requester_line == "Asked by Ana in a private chat"
 
 
 async def test_approvers_may_decide_what_a_route_takes_to_them_from_a_private_chat(make_nod: MakeNod) -> None:

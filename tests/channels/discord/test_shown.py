@@ -38,7 +38,7 @@ def test_every_card_is_taken_by_discord(title, value, reason, fields):
     card = make_card(
         title=title or "x", reason=reason, fields=shown, notes=(value,) * 6, votes=(reason,) * 6, quorum=2
     )
-    for each in (card, done(card, result=value * 3, told=title, result_url="https://x.example/1")):
+    for each in (card, done(card, result=value * 3, result_sentence=title, result_url="https://x.example/1")):
         check_message(render(each).message)
 
 

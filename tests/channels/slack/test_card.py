@@ -80,7 +80,7 @@ _cards = st.builds(
     decided_at=st.sampled_from([None, NOW]),
     decline_reason=st.none() | _hostile,
     edited_by=st.none() | _hostile,
-    changed=st.booleans(),
+    values_changed=st.booleans(),
     result=st.none() | _hostile,
     error=st.none() | _hostile,
     result_url=st.none() | _hostile | st.just("https://example.org/" + "a" * 4000),
@@ -236,7 +236,7 @@ def test_what_ran_by_a_grant_or_unasked_says_so(card_factory: Factory) -> None:
     assert list(buttons_in(render(granted).blocks)) == ["Details"]
 
     unasked = card_factory(
-        state=State.SUCCEEDED, decided_by="policy (destructive)", rule="policy destructive"
+        state=State.SUCCEEDED, decided_by="policy (destructive)", rule_text="policy destructive"
     )
     assert "No one was asked: policy destructive." in _words(unasked)
 

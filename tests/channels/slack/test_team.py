@@ -33,11 +33,11 @@ _teammates = st.builds(
     tools=st.none(),
     needs_plan=st.booleans(),
     rounds=st.integers(0, 5),
-    standing=st.sampled_from(TeammateState),
-    words=_text,
+    stored_state=st.sampled_from(TeammateState),
+    outcome=_text,
     created_at=st.just(NOW),
     ended_at=st.none(),
-    doing=_text,
+    activity=_text,
 )
 
 
@@ -47,9 +47,9 @@ def transport() -> str:
 
 
 def mate(name: str = "painter", standing: TeammateState = TeammateState.WORKING, **more: str) -> Teammate:
-    given = {"words": "", "doing": "", **more}
+    given = {"outcome": "", "activity": "", **more}
     return Teammate(
-        name, "l", name, name, "task", None, needs_plan=False, rounds=0, standing=standing,
+        name, "l", name, name, "task", None, needs_plan=False, rounds=0, stored_state=standing,
         created_at=NOW, ended_at=None, **given,
     )  # fmt: skip
 
@@ -107,12 +107,12 @@ def test_a_board_keeps_to_slacks_limits_whatever_teammates_say(team: list[Teamma
 
 
 async def test_a_board_is_one_message_that_is_edited(running: Running) -> None:
-    ref = await running.channel.show_team(THREAD, "", TeamStatus("l", (mate(doing="Look at lamp desk"),)))
+    ref = await running.channel.show_team(THREAD, "", TeamStatus("l", (mate(activity="Look at lamp desk"),)))
     (posted,) = running.slack.cards("C1")
     assert posted.thread == "1700.1"
     assert "painter: working" in posted.words
     assert "Look at lamp desk" in posted.words
-    done = TeamStatus("l", (mate(standing=TeammateState.DONE, words="All red."),))
+    done = TeamStatus("l", (mate(standing=TeammateState.DONE, outcome="All red."),))
     await running.channel.show_team(THREAD, ref, done)
     (posted,) = running.slack.cards("C1")
     assert posted.blocks[0]["tasks"][0]["status"] == "complete"

@@ -61,7 +61,7 @@ def make_card(**changes: Any) -> Card:
         "arguments": ARGUMENTS,
         "schema": SCHEMA,
         "asked_by": "Ana",
-        "circle": DeciderNames(("Ana", "any admin")),
+        "decider_names": DeciderNames(("Ana", "any admin")),
         "votes": (),
         "quorum": 1,
         "expires_at": datetime(2026, 3, 3, 9, 0, tzinfo=UTC),

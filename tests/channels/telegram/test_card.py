@@ -52,17 +52,21 @@ def test_a_pending_card_says_what_why_who_and_until_when():
 def test_a_resolved_card_folds_to_what_who_when_and_the_result():
     view = render_card(done(make_card()))
     assert view.rich.text == "✅ Close issue #7\n\nDone. Approved by Ana · 2 Mar, 09:05 UTC\nclosed"
-    told = render_card(done(make_card(), told="Closed issue #7", result="", outcome="Approved by Ana."))
+    told = render_card(
+        done(make_card(), result_sentence="Closed issue #7", result="", outcome="Approved by Ana.")
+    )
     assert told.rich.text == "✅ Closed issue #7\n\nApproved by Ana · 2 Mar, 09:05 UTC"
     assert labels(view.keyboard) == ["Open", "Details"]
 
 
 def test_people_in_telegram_who_may_decide_are_mentioned_and_others_named():
     ben, cleo = Actor("telegram", "992", "Ben"), Actor("slack", "T1/U9", "Cleo")
-    view = render_card(make_card(circle=DeciderNames((ben, cleo, "any admin"))))
+    view = render_card(make_card(decider_names=DeciderNames((ben, cleo, "any admin"))))
     assert "Can decide: Ben, Cleo or any admin" in view.rich.text
     assert [e.user.id for e in view.rich.entities if e.type == "text_mention"] == [992]
-    assert not [e for e in render_card(done(make_card(circle=DeciderNames((ben,))))).rich.entities if e.user]
+    assert not [
+        e for e in render_card(done(make_card(decider_names=DeciderNames((ben,))))).rich.entities if e.user
+    ]
 
 
 def test_a_copy_elsewhere_names_where_it_was_asked():
@@ -87,7 +91,9 @@ def test_a_change_of_one_word_takes_five_lines():
     view = render_card(card)
     assert len(view.rich.text.split("\n")) <= 5
     assert "Requested" not in view.rich.text
-    assert len(render_card(done(card, told="Changed issue #4", result="")).rich.text.split("\n")) <= 3
+    assert (
+        len(render_card(done(card, result_sentence="Changed issue #4", result="")).rich.text.split("\n")) <= 3
+    )
 
 
 def test_rare_buttons_wait_behind_more():
@@ -127,7 +133,7 @@ def test_the_first_line_is_what_would_run():
 
 
 def test_a_long_reason_does_not_take_approve_away():
-    view = render_card(make_card(reason="because " * 100, circle=DeciderNames(("Ana " * 100,))))
+    view = render_card(make_card(reason="because " * 100, decider_names=DeciderNames(("Ana " * 100,))))
     assert not view.is_cut
     assert "cut here" not in view.rich.text
     assert labels(view.keyboard)[0] == "Approve"
@@ -255,7 +261,7 @@ def test_any_card_is_accepted_and_whole(
         votes=tuple(map(long, votes)),
         result=long(result),
         result_url=url,
-        circle=DeciderNames((long(deciders),)),
+        decider_names=DeciderNames((long(deciders),)),
         state=state,
         decided_at=None if state is State.PROPOSED else datetime(2026, 3, 2, tzinfo=UTC),
         verbs=tuple(verbs),
@@ -282,7 +288,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in():
         risk_reason="lamps asks it while it works for you",
         reason="",
         fields=(PreviewField("color", None, None),),
-        circle=DeciderNames(("Ana",)),
+        decider_names=DeciderNames(("Ana",)),
         verbs=(Verb.EDIT, Verb.APPROVE, Verb.DECLINE),
     )
     view = render_card(card)

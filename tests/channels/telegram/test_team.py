@@ -56,7 +56,10 @@ def test_a_board_fits_one_message_whatever_teammates_say(team):
 
 
 def test_a_board_says_how_each_stands():
-    team = (mate("surveyor", TeammateState.DONE, words="5 are open.\nmore"), mate("painter", doing="Look"))
+    team = (
+        mate("surveyor", TeammateState.DONE, outcome="5 are open.\nmore"),
+        mate("painter", activity="Look"),
+    )
     text = CARD_RENDERER.team(TeamStatus("l", team), "/team").text
     assert text.splitlines() == [
         "👥 Team: 2 teammates, 1 at work",

@@ -120,7 +120,7 @@ async def test_a_change_as_its_person_needs_their_own_press_although_others_appr
         made = await call(agent, "tracker_close_issue", number=1)
         [p] = find(there)
         assert p.connection is not None
-        assert p.connection.words == "As Ana at tracker (octocat)"
+        assert p.connection.acts_as == "As Ana at tracker (octocat)"
         await press(there, Actor("http", "chief", "chief"), Verb.APPROVE, p)
         assert writes(there) == []
         await press(there, ANA, Verb.APPROVE, p)

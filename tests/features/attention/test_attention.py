@@ -74,8 +74,8 @@ async def test_what_is_beyond_the_number_waits_in_one_table_and_who_asked_is_tol
     asked = await ask(nod, LIMIT + 2)
     assert told(nod) == [each.id for each in asked[:LIMIT]]
     [line] = (await nod.now(asked[-1])).annotations
-    assert line.words.startswith("Attention: 1 person will be told at ")
-    assert ":30." in line.words
+    assert line.line.startswith("Attention: 1 person will be told at ")
+    assert ":30." in line.line
     assert nod.chat.card_of(asked[-1]).annotations == (line,)
     await nod.tick(timedelta(minutes=19))
     assert list_tables(nod) == []
@@ -104,7 +104,7 @@ async def test_the_line_counts_people_and_says_for_each_when_they_are_told(make_
     hold_back = watcher.hold_back
     assert nod.database.write_now(hold_back, await nod.now(held), notified, nod.clock()) == notified
     [line] = (await nod.now(held)).annotations
-    assert line.words == (
+    assert line.line == (
         "Attention: 1 person will be told at 09:30. 1 person will be told at 10:00. "
         "Many cards came within an hour."
     )
@@ -196,7 +196,8 @@ async def test_a_shared_chat_keeps_its_card_and_only_the_mention_waits(make_nod:
         await nod.asked(call("paint", lamp="desk", color="red"), at=place, private=False)
     assert list(nod.chat.places.values()) == places
     mentioned = [
-        [part for part in card.circle.parts if isinstance(part, Actor)] for card in nod.chat.cards.values()
+        [part for part in card.decider_names.parts if isinstance(part, Actor)]
+        for card in nod.chat.cards.values()
     ]
     assert mentioned[:2] == [[BEN], [BEN]]
     assert find_held(nod)[0].place == str(places[2])

@@ -35,7 +35,7 @@ async def main(owner: str) -> None:
     print("ready", flush=True)  # noqa: T201 - its answer
     while line := await asyncio.to_thread(sys.stdin.readline):
         now[0] = datetime.fromisoformat(line.strip())
-        print(await access.token(), flush=True)  # noqa: T201
+        print(await access.get_token(), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

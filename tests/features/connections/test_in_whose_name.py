@@ -96,7 +96,7 @@ async def test_each_changes_and_reads_with_their_own_account_alone(there: Connec
     await write(there, ANA, "close 1")
     await write(there, BEN, "close 2")
     of_ana, of_ben = find(there)
-    assert [p.connection and p.connection.words for p in (of_ana, of_ben)] == [
+    assert [p.connection and p.connection.acts_as for p in (of_ana, of_ben)] == [
         "As Ana at tracker (octocat)",
         "As Ben at tracker (hubot)",
     ]
@@ -143,6 +143,8 @@ async def test_the_api_and_the_rows_say_in_whose_name_and_hold_no_token(there: C
     await press(there, ANA, Verb.APPROVE, p)
     [done] = find(there)
     assert done.connection is not None
-    kept = json.dumps([done.connection.as_json, done.result, done.told, there.nod.model.seen], default=str)
+    kept = json.dumps(
+        [done.connection.as_json, done.result, done.result_sentence, there.nod.model.seen], default=str
+    )
     assert [each for each in there.tracker.people.whose if each in kept] == []
     assert done.connection.subject == "id-of-octocat"

@@ -90,7 +90,7 @@ async def test_an_own_tool_runs_with_the_token_of_who_asked(office: Office) -> N
     await office.say(ANA, "clear 3", Says("Shall I?", (clear,)))
     [p] = await office.find_open()
     assert p.connection is not None
-    assert (p.connection.words, dict(p.arguments)) == ("As Ana at desk (octocat)", {"number": 3})
+    assert (p.connection.acts_as, dict(p.arguments)) == ("As Ana at desk (octocat)", {"number": 3})
     await office.press(BEN, "Approve", p)
     assert (await office.find_open())[0].state is State.PROPOSED
     await office.press(ANA, "Approve", p)
@@ -181,7 +181,7 @@ def test_an_entry_for_chats_is_a_place_s(tmp_path: Path) -> None:
     given = entry("https://tracker.example", identity="place", client_auth="header")
     [found] = load(tmp_path, json.dumps({"connections": {"tracker": given}}), DESK_SECRET="x")
     assert (found.identity, found.issuer) == (Identity.PLACE, "https://tracker.example")
-    assert "x" not in repr(found.launch).split("secret")
+    assert "x" not in repr(found.transport).split("secret")
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"connections": []}', '{"connections": {"a b": {}}}'])

@@ -84,7 +84,7 @@ def held(there: Connectable) -> Connection:
 
 
 async def token(there: Connectable) -> str | None:
-    return await port_of(there).access(held(there)).token()
+    return await port_of(there).access(held(there)).get_token()
 
 
 async def test_a_shared_chat_s_account_gives_no_token_and_its_admin_is_told(
@@ -95,7 +95,7 @@ async def test_a_shared_chat_s_account_gives_no_token_and_its_admin_is_told(
     slack.shared.add(CHAT)
     there.nod.clock.forward(timedelta(minutes=2))
     assert await token(there) is None
-    assert "another company" in port_of(there).access(held(there)).why
+    assert "another company" in port_of(there).access(held(there)).failure_reason
     assert held(there).is_resting
     assert there.told(BEN)[-1].startswith(RESTS)
     assert "rests: people of another company read along in its chat" in (await there.say("", BEN)).text
@@ -123,7 +123,7 @@ async def test_where_the_platform_does_not_say_who_reads_along_it_is_not_used(
     slack.refusals["is_shared"] = ChannelError("Slack says missing_scope.")
     there.nod.clock.forward(timedelta(minutes=2))
     assert await token(there) is None
-    assert "Slack says missing_scope" in port_of(there).access(held(there)).why
+    assert "Slack says missing_scope" in port_of(there).access(held(there)).failure_reason
     assert not held(there).is_resting
     assert [text for text in there.told(BEN) if "company" in text] == []
 
@@ -181,7 +181,7 @@ async def test_it_rests_while_who_connected_it_is_no_longer_an_admin_and_the_adm
         await connect(there)
     async with with_admins(start, tracker, tmp_path, ANA) as there:
         assert await token(there) is None
-        assert "no longer an admin" in port_of(there).access(held(there)).why
+        assert "no longer an admin" in port_of(there).access(held(there)).failure_reason
         assert held(there).is_resting
         await there.sweep()
         [text] = [each for each in there.told(ANA) if "rests" in each]

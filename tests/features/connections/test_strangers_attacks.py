@@ -240,7 +240,7 @@ class Scene(Connectable):
 
     def find_leaks(self, *more: str) -> list[str]:
         """Return the tokens that stand in what the model, people or the rows were told."""
-        rows = [(p.arguments, p.result, p.told, p.error, p.connection) for p in self.find()]
+        rows = [(p.arguments, p.result, p.result_sentence, p.error, p.connection) for p in self.find()]
         shown = [
             *map(str, self.nod.model.seen),
             *self.offered,

@@ -39,16 +39,16 @@ def access(there: Connectable, actor: Actor = ANA) -> ConnectionAccess:
 async def test_each_person_has_the_token_of_their_own_account(there: Connectable):
     await there.connect(ANA, "octocat")
     await there.connect(BEN, "hubot")
-    given = [await access(there, each).token() for each in (ANA, BEN)]
+    given = [await access(there, each).get_token() for each in (ANA, BEN)]
     assert [there.tracker.people.whose[each or ""] for each in given] == ["octocat", "hubot"]
     assert found(there, Actor("slack", "T1/U9")) is None
 
 
 async def test_a_token_that_ends_is_renewed_before_it_is_sent(there: Connectable):
     await there.connect()
-    first = await access(there).token()
+    first = await access(there).get_token()
     there.nod.clock.forward(timedelta(hours=2))
-    second = await access(there).token()
+    second = await access(there).get_token()
     assert second is not None
     assert (second != first, there.tracker.people.refreshed) == (True, 1)
 
@@ -59,7 +59,7 @@ async def test_a_refresh_that_many_ask_for_is_made_once(there: Connectable):
     one = found(there)
     assert one is not None
     several = [port_of(there).access(one) for _ in range(2)]
-    given = await asyncio.gather(*(each.token() for each in several for _ in range(10)))
+    given = await asyncio.gather(*(each.get_token() for each in several for _ in range(10)))
     assert len(set(given)) == 1
     assert there.tracker.people.refreshed == 1
 
@@ -73,7 +73,7 @@ async def test_a_lease_of_another_process_is_waited_for(there: Connectable):
     assert held is not None
     assert database.write_now(tokens.claim_refresh, held, now, now + timedelta(seconds=60))
     assert not database.write_now(tokens.claim_refresh, held, now, now + timedelta(seconds=60))
-    waiting = asyncio.create_task(access(there).token())
+    waiting = asyncio.create_task(access(there).get_token())
     database.write_now(
         tokens.store_refreshed_tokens, held, '{"access_token": "by-the-other", "token_type": "Bearer"}', None
     )
@@ -85,11 +85,11 @@ async def test_a_refresh_that_is_refused_once_works_later_and_nothing_is_lost(th
     await there.connect()
     there.nod.clock.forward(timedelta(hours=2))
     there.tracker.people.refusals = 1
-    assert await access(there).token() is None
+    assert await access(there).get_token() is None
     connection = found(there)
     assert connection is not None
     assert not connection.is_expired
-    assert await access(there).token() is not None
+    assert await access(there).get_token() is not None
 
 
 async def test_a_refresh_that_stays_refused_has_the_same_account_connected_again(there: Connectable):
@@ -98,11 +98,11 @@ async def test_a_refresh_that_stays_refused_has_the_same_account_connected_again
     there.nod.clock.forward(timedelta(hours=2))
     there.tracker.people.refusals = 2
     for _ in range(2):
-        assert await access(there).token() is None
+        assert await access(there).get_token() is None
     connection = found(there)
     assert connection is not None
     assert connection.is_expired
-    assert "Send: /nod connections connect tracker" in access(there).why
+    assert "Send: /nod connections connect tracker" in access(there).failure_reason
     await there.connect()
     again = found(there)
     assert again is not None
@@ -114,7 +114,7 @@ async def test_a_disconnected_account_gives_no_token_any_longer_and_is_revoked(t
     await there.connect()
     kept = access(there)
     assert (await there.say("end tracker")).text == "Disconnected: tracker (octocat)."
-    assert await kept.token() is None
+    assert await kept.get_token() is None
     assert found(there) is None
     await there.sweep()
     assert len(there.tracker.people.revoked) == 2
@@ -214,7 +214,7 @@ async def test_no_token_stands_in_the_database_in_a_log_or_in_what_people_read(t
     caplog.set_level("DEBUG")
     await there.connect()
     there.nod.clock.forward(timedelta(hours=2))
-    await access(there).token()
+    await access(there).get_token()
     told = [*there.told(), (await there.say("")).text, caplog.text]
     told.append(there.nod.app.database.read_now(dump))
     for secret in there.tracker.people.seen:

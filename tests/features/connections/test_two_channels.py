@@ -114,7 +114,7 @@ async def test_a_grant_of_one_holds_for_their_own_account_alone(office: Office) 
     await office.say(BEN, "close 4", close("hub", 4))
     await office.expect(("octocat", "hub", "close_issue"))
     waiting = await office.find_open(2)
-    assert [p.connection and p.connection.words for p in waiting] == [
+    assert [p.connection and p.connection.acts_as for p in waiting] == [
         "As Ana at tracker (octocat)",
         "As Ben at hub (hubot)",
     ]

@@ -254,8 +254,8 @@ def _in_pages(database: Database, policies: Policies, tried: Rule, clock: FakeCl
 def _judged(session: Session, policies: Policies, tried: Rule) -> dict[Effect, int]:
     """Each proposal as a live call would be judged, before and after the rule is there."""
     today = policies.load(session)
-    kept = [rule for rule in today.book.rules if rule.slot != tried.slot]
-    later = today.with_book(replace(today.book, rules=(*kept, tried)))
+    kept = [rule for rule in today.rulebook.rules if rule.slot != tried.slot]
+    later = today.with_rulebook(replace(today.rulebook, rules=(*kept, tried)))
     found = dict.fromkeys(Effect, 0)
     for p in proposals.list_in_states(session, list(State)):
         if p.kind is kinds.CALL and p.risk.writes:

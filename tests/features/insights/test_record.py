@@ -30,7 +30,7 @@ async def propose(nod: Nod, tool: str = "pay", at: Address = HALL, **arguments: 
 
 
 def find_record(nod: Nod, proposal: Proposal) -> tuple[str, ...]:
-    return nod.chat.card_of(proposal).record
+    return nod.chat.card_of(proposal).unusual_facts
 
 
 async def test_the_largest_amount_of_a_chat_is_said_on_the_card_and_is_part_of_what_is_pressed(
@@ -42,7 +42,7 @@ async def test_the_largest_amount_of_a_chat_is_said_on_the_card_and_is_part_of_w
     usual, unusual = await propose(nod, amount=1250), await propose(nod, amount=1800, at=SAME_HALL)
     assert find_record(nod, usual) == ()
     assert find_record(nod, unusual) == ("amount is the largest of 90 days (before: 1,250)",)
-    assert unusual.annotations == (Annotation("Record", unusual.record[0]),)
+    assert unusual.annotations == (Annotation("Record", unusual.unusual_facts[0]),)
     assert unusual.seen != usual.seen
     reply = await nod.press(Verb.APPROVE, unusual, seen=unusual.seen)
     assert reply.answer is Answer.ACCEPTED
@@ -75,7 +75,7 @@ async def test_what_was_asked_often_within_minutes_is_said(nod: Nod) -> None:
 async def test_rows_of_one_answer_are_one_question(nod: Nod) -> None:
     calls = [call("paint", lamp="desk", color=f"red {turn}") for turn in range(8)]
     rows = await nod.asked(*calls, at=HALL, private=False)
-    assert {row.record for row in rows} == {()}
+    assert {row.unusual_facts for row in rows} == {()}
 
 
 async def test_the_first_call_of_a_tool_is_unusual_only_where_the_chat_has_a_past(nod: Nod) -> None:
@@ -137,7 +137,7 @@ async def test_an_edit_is_looked_at_again(nod: Nod) -> None:
     nod.clock.forward(DAY)
     proposal = await propose(nod, amount=5)
     await nod.press(Verb.EDIT, proposal, arguments={"amount": 500})
-    assert (await nod.now(proposal)).record == ("amount is the largest of 90 days (before: 50)",)
+    assert (await nod.now(proposal)).unusual_facts == ("amount is the largest of 90 days (before: 50)",)
 
 
 async def test_nothing_is_read_or_said_where_insights_are_off_or_no_one_is_asked(make_nod: MakeNod) -> None:
@@ -235,4 +235,4 @@ async def test_the_calls_of_one_answer_are_no_past_of_each_other(nod: Nod) -> No
     calls = [call("paint", lamp="desk", color=f"red {turn}") for turn in range(MIN_KNOWN_PROPOSALS + 2)]
     rows = await nod.asked(*calls, at=HALL, private=False)
     assert len(rows) == len(calls)
-    assert {row.record for row in rows} == {()}
+    assert {row.unusual_facts for row in rows} == {()}

@@ -66,7 +66,7 @@ async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_
         assert (await nod.press(Verb.APPROVE, found, by=stranger)).answer is Answer.REFUSED
     done = await nod.approve(found, by=ADA)
     assert done.state is State.SUCCEEDED
-    assert "policy destructive for paint" in (done.told or "")
+    assert "policy destructive for paint" in (done.result_sentence or "")
     [set_now] = await nod.database.read(rules.list_rules)
     assert (set_now.by, set_now.rule.command_text) == (
         str(ADA),

@@ -113,7 +113,7 @@ async def test_no_rule_answers_the_card(nod: Remembering, rule: str) -> None:
 async def test_what_is_for_a_person_they_alone_decide_and_see(nod: Remembering) -> None:
     await nod.admin("quorum 2")
     [p] = await nod.asked(call("remember", fact=DESK, about="person"))
-    assert (p.deciders.in_words("Ana"), p.quorum) == ("Ana", 1)
+    assert (p.deciders.describe("Ana"), p.quorum) == ("Ana", 1)
     lookup, policies = nod.database.read, nod.assistant.gate.policies
     assert await lookup(rights.may_see_proposal, policies, p, ANA)
     for other in (BEN, ADA):
@@ -125,7 +125,7 @@ async def test_what_is_for_a_person_they_alone_decide_and_see(nod: Remembering) 
 async def test_undo_forgets_nothing_that_was_remembered_before(nod: Remembering) -> None:
     await nod.remembered(about="team")
     again = await nod.remembered(about="team")
-    assert again.told == f"Remembered for the team already: “{DESK}”"
+    assert again.result_sentence == f"Remembered for the team already: “{DESK}”"
     reply = await nod.press(Verb.UNDO, again)
     assert (reply.answer, reply.text) == (Answer.INVALID, "This can't be undone. It was remembered before.")
     assert DESK in await nod.told()

@@ -106,7 +106,7 @@ async def test_in_a_shared_chat_a_mute_means_no_mention_and_no_reminder(
     await nod.command("/nod mutes paint for 1w", by=BEN)
     shared = await propose(nod, "T1/hall/1", private=False)
     card = nod.chat.card_of(shared)
-    assert [part for part in card.circle.parts if isinstance(part, Actor)] == [EVE]
+    assert [part for part in card.decider_names.parts if isinstance(part, Actor)] == [EVE]
     await nod.tick(timedelta(hours=20))
     named = {people for ref, _, people in nod.chat.reminders if nod.chat.cards[ref].proposal_id == shared.id}
     assert named == {(EVE,)}

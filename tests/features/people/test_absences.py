@@ -47,7 +47,7 @@ async def test_who_stands_in_decides_what_the_absent_may_and_cards_say_for_whom(
         "shown as “chat:ben for Ana”. `/nod back` ends it."
     )
     p = await asked(nod)
-    assert nod.chat.card_of(p).circle.words == "any approver or chat:ben for Ana"
+    assert nod.chat.card_of(p).decider_names.text == "any approver or chat:ben for Ana"
     p = await nod.approve(p, by=BEN)
     assert (p.state, p.decided_by) == (State.SUCCEEDED, "Ben for Ana")
     assert nod.chat.card_of(p).votes == ("Ben for Ana: approve",)
@@ -92,7 +92,7 @@ async def test_it_ends_when_its_time_is_over(nod: Nod) -> None:
     assert "Ana is back" in nod.chat.shown
     await nod.recovery.recover(nod.clock())
     await nod.idle()
-    assert nod.chat.card_of(p).circle.words == "any approver"
+    assert nod.chat.card_of(p).decider_names.text == "any approver"
 
 
 async def test_it_ends_with_the_right_of_the_absent_person(nod: Nod) -> None:
@@ -283,7 +283,7 @@ async def test_after_a_restart_it_holds(nod: Nod) -> None:
 
 
 async def test_a_day_begins_in_the_teams_time_zone(make_nod: MakeNod) -> None:
-    nod = make_nod(policy=Policy(book=Rulebook(zone=ZoneInfo("Europe/Oslo"))))
+    nod = make_nod(policy=Policy(rulebook=Rulebook(zone=ZoneInfo("Europe/Oslo"))))
     assert (await away(nod)).startswith("You're away until Monday 9 Mar, 00:00 CET. ")
     nod.clock.now = datetime(2026, 3, 8, 23, 0, tzinfo=UTC)
     assert (await nod.command("/nod away")).text == "No one is away."

@@ -318,7 +318,7 @@ async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_
     await hold.reached.wait()
     conversation = (await nod.transcript()).conversation
     paint = {"lamp": "desk", "color": "red", "coats": 1}
-    question = Request(ANA, "paint", paint, ROOM, "lamps has a question.", into=conversation.id)
+    question = Request(ANA, "paint", paint, ROOM, "lamps has a question.", conversation_id=conversation.id)
     p = (await nod.assistant.handle(question)).proposals[0]
     async with asyncio.timeout(20):
         while p.id not in {card.proposal_id for card in nod.chat.cards.values()}:  # noqa: ASYNC110 - a fake

@@ -95,8 +95,8 @@ async def test_a_length_of_time_is_never_cut_short(nod: Nod, past: timedelta, at
 async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: Nod) -> None:
     done = await made(nod)
     assert done.state is State.SUCCEEDED
-    assert done.told is not None
-    assert "every day at 10:00 (UTC), next Monday 2 Mar 2026, 10:00" in done.told
+    assert done.result_sentence is not None
+    assert "every day at 10:00 (UTC), next Monday 2 Mar 2026, 10:00" in done.result_sentence
     await nod.say("and something else", by=BEN)
     await nod.idle()
     nod.model.will(says("I paint it.", call("paint", lamp="desk", color="red")))
@@ -466,8 +466,8 @@ async def test_the_time_zone_is_the_teams_or_the_one_that_was_said(
 ) -> None:
     nod = make_nod(schedules_each=3)
     done = await made(nod, time_zone="America/New_York", at="09:00", every="weekday")
-    assert done.told is not None
-    assert "every weekday at 09:00 (America/New_York), next Monday 2 Mar 2026, 09:00" in done.told
+    assert done.result_sentence is not None
+    assert "every weekday at 09:00 (America/New_York), next Monday 2 Mar 2026, 09:00" in done.result_sentence
     await nod.tick(5 * HOUR)
     assert clock().hour == 14
     assert runs(nod) == 1

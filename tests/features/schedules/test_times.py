@@ -108,4 +108,4 @@ def test_what_is_no_time_zone_is_refused_in_words(name: str) -> None:
     ],
 )
 def test_when_in_words(every: str, words: str) -> None:
-    assert times("2026-03-02 09:00", every).words == words
+    assert times("2026-03-02 09:00", every).text == words

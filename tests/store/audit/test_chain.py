@@ -160,7 +160,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for _ in range(2):
         until = clock() + timedelta(days=3)
         database.write_now(absences.begin_absence, ANA, Actor("chat", "ben", "Ben"), until, clock())
-    by = Author.press(Act.REMEMBER, ANA, ana)
+    by = Author.of_person(Act.REMEMBER, ANA, ana)
     for said in ("The desk is red.", "The door is open."):
         fact = Fact(0, said, (About.PERSON, str(ANA)), ANA, clock(), None)
         database.write_now(memory.add_fact, fact, by)
@@ -170,7 +170,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
         token = database.write_now(tokens.issue_token, "ci", ADA, clock())
     database.write_now(tokens.revoke_token, token.split("_")[1], ADA, clock())
     schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
-    database.write_now(schedules.add_schedule, schedule, Author.nod(Act.SET), clock())
+    database.write_now(schedules.add_schedule, schedule, Author.of_nod(Act.SET), clock())
     made = AccountSignIn(
         "github", "https://github.test", "person", str(ANA), "Ana", str(ANA), "Ana", subject="7", tokens="{}"
     )
@@ -451,10 +451,10 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         assert run_in_transaction(
             connection,
-            lambda session: transitions.change_proposal(session, first, Author.nod("open"), rows.clock()),
+            lambda session: transitions.change_proposal(session, first, Author.of_nod("open"), rows.clock()),
         )
         later = thread.submit(
-            other.write_now, transitions.change_proposal, second, Author.nod("later"), rows.clock()
+            other.write_now, transitions.change_proposal, second, Author.of_nod("later"), rows.clock()
         )
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.similarity import GrantScope, Scope, list_grant_scopes
 from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools
@@ -49,7 +49,7 @@ async def covered(scope: Scope, tool: Tool, path: str) -> bool:
     """As the gate asks: a call whose key cannot be told is not covered."""
     arguments = {"path": path, "content": "x"}
     try:
-        like = await tool.likeness(arguments)
+        like = await tool.find_likeness(arguments)
     except ToolError:
         return False
     return scope.covers(tool.name, tool.version, arguments, like)
@@ -63,7 +63,7 @@ async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
     paths = [f"{folder}/x.txt" for folder in folders][:10_000]
     paths += [prefix + path for path in paths[:700] for prefix in ("/", "./", str(workspace) + "/")]
     assert len(set(paths)) > 10_000
-    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, to_canonical_json({"folder": "docs"}))
     matched = [path for path in paths if await covered(scope, write, path)]
 
     wrong = [path for path in matched if folder_behind(workspace, path) != workspace / "docs" or ".." in path]
@@ -74,7 +74,7 @@ async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
 async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_else(
     workspace: Path, write: Tool
 ) -> None:
-    like = await write.likeness({"path": "docs/x.txt", "content": "x"})
+    like = await write.find_likeness({"path": "docs/x.txt", "content": "x"})
     rungs = dict(list_grant_scopes(write.name, write.version, {}, like))
     [scope] = (each for each in rungs if each.rung is GrantScope.PREFIX)
     assert rungs[scope] == "file_write anywhere below the folder docs"
@@ -85,7 +85,7 @@ async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_e
         assert behind == workspace / "docs" or behind.is_relative_to(workspace / "docs"), path
     assert await covered(scope, write, "./docs//a/b/x.txt")
     assert not await covered(scope, write, "docsx/x.txt")
-    root = await write.likeness({"path": "x.txt", "content": "x"})
+    root = await write.find_likeness({"path": "x.txt", "content": "x"})
     assert GrantScope.PREFIX not in {
         each.rung for each, _ in list_grant_scopes(write.name, write.version, {}, root)
     }
@@ -98,14 +98,14 @@ async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_e
 async def test_a_grant_for_a_folder_is_not_for_what_is_below_next_to_or_behind_a_link(
     write: Tool, path: str
 ) -> None:
-    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, to_canonical_json({"folder": "docs"}))
     assert not await covered(scope, write, path)
 
 
 async def test_a_folder_swapped_for_a_link_after_the_grant_is_not_covered(
     workspace: Path, write: Tool
 ) -> None:
-    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs/inner"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, to_canonical_json({"folder": "docs/inner"}))
     assert await covered(scope, write, "docs/inner/x")
     (workspace / "docs/inner").rmdir()
     (workspace / "docs/inner").symlink_to("../secret")
@@ -113,6 +113,6 @@ async def test_a_folder_swapped_for_a_link_after_the_grant_is_not_covered(
 
 
 async def test_the_two_unicode_forms_of_a_name_are_two_folders(write: Tool) -> None:
-    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": CAFE}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, to_canonical_json({"folder": CAFE}))
     assert await covered(scope, write, f"{CAFE}/x")
     assert not await covered(scope, write, f"{unicodedata.normalize('NFD', CAFE)}/x")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.digests import canonical
+from bot.domain.digests import to_canonical_json
 from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, list_grant_scopes
 from bot.tools.builtin.shell.known_commands import COMMANDS, format_table_rows
 from bot.tools.builtin.shell.prefix import read_prefix
@@ -58,7 +58,7 @@ def is_covered(folder: Path, approved: list[str], command: list[str]) -> bool:
     seen = read_prefix(approved, folder)
     if not seen.fixed:
         return False
-    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, to_canonical_json(seen.words[: seen.fixed]))
     return scope.covers("shell_run", "1", {}, Likeness(begins=read_prefix(command, folder)))
 
 
@@ -214,7 +214,7 @@ def test_the_rung_stands_between_the_narrower_and_all(folder: Path) -> None:
 
 @pytest.mark.parametrize("stored", [["make", "test"], ["git", "commit"], ["python3", "-m", "unittest"], []])
 def test_a_grant_from_before_lets_nothing_through(folder: Path, stored: list[str]) -> None:
-    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(stored))
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, to_canonical_json(stored))
     for command in (
         stored,
         [*stored, "x"],
@@ -231,7 +231,7 @@ def test_a_folder_that_became_a_link_after_it_was_seen_asks(tmp_path: Path) -> N
     approved = ["pytest", "tests"]
     assert is_covered(work, approved, [*approved, "-q"])
     seen = read_prefix(approved, work)
-    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, to_canonical_json(seen.words[: seen.fixed]))
     (work / "tests").rmdir()
     (work / "tests").symlink_to("/tmp")  # noqa: S108 - it leads out of the workspace
     assert not scope.covers("shell_run", "1", {}, Likeness(begins=read_prefix(approved, work)))

@@ -167,7 +167,7 @@ async def test_what_a_result_tells_the_model_to_do_is_not_done_without_a_press(
         )
         await nod.say("how is the lamp?", at=at)
         await nod.idle()
-        [told] = [e.text for e in nod.model.transcripts[-1] if isinstance(e, ToolResult) and e.outside]
+        [told] = [e.text for e in nod.model.transcripts[-1] if isinstance(e, ToolResult) and e.is_from_tool]
         # as the server's file gives it, but for what no database keeps
         assert told == text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
         await nod.say("approve", by=BEN, at=at)

@@ -47,7 +47,7 @@ def test_a_file_of_another_client_is_read_as_it_is(write):
         Stdio("npx", ("-y", "server-github"), {"TOKEN": "t-1", "LANG": "C"}),
         prefix="github_",
     )
-    assert docs.launch == Http("https://docs.example/mcp", {"X-Key": "a k b"})
+    assert docs.transport == Http("https://docs.example/mcp", {"X-Key": "a k b"})
     assert (github.trust, github.allow, github.deny, github.timeout) == (Trust.UNTRUSTED, ("*",), (), 60.0)
 
 
@@ -82,7 +82,7 @@ def test_the_documents_example_is_read_and_every_key_of_ours_is_explained(write)
     [example] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
     git, tracker = load_servers(write(json.loads(example)["mcpServers"]), {"TRACKER_TOKEN": "t0p"})
     assert (git.trust, tracker.trust) == (Trust.TRUSTED, Trust.UNTRUSTED)
-    assert tracker.launch.headers == {"Authorization": "Bearer t0p"}
+    assert tracker.transport.headers == {"Authorization": "Bearer t0p"}
     assert [tracker.offers(name) for name in ("list_all", "list_admin", "drop")] == [True, False, False]
     assert all(f"`{key}`" in section for key in ("trust", "allow", "deny", "prefix", "timeout"))
 
@@ -98,7 +98,7 @@ def test_a_text_with_half_a_character_is_a_fault_like_others(write):
 
 
 def test_an_address_may_hold_a_variable_too(write):
-    launch = one(write({"a": {"url": "https://${HOST}/mcp"}}), HOST="h.example").launch
+    launch = one(write({"a": {"url": "https://${HOST}/mcp"}}), HOST="h.example").transport
     assert launch == Http("https://h.example/mcp")
 
 
@@ -208,7 +208,7 @@ def test_variables_are_filled_as_other_clients_write_them(write, tmp_path):
         "env": {"MODE": "${EMPTY:-fast}", "URL": "${URL:-http://localhost:8080/a:-b}"},
     }
     config = one(write({"a": entry}), KEY="k-4711-secret", EMPTY="")
-    assert config.launch == Stdio(
+    assert config.transport == Stdio(
         "server",
         ("--key=k-4711-secret", "--level", "info", "${LITERAL}", f"{tmp_path}/x"),
         {"MODE": "fast", "URL": "http://localhost:8080/a:-b"},

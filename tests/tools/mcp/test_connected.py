@@ -99,7 +99,7 @@ async def test_two_people_in_one_thread_each_act_with_their_own_account(nod: Des
     nod.connect(ANA, "octocat")
     nod.connect(BEN, "hubot")
     of_ana, of_ben = await close(nod, 1, by=ANA), await close(nod, 2, by=BEN)
-    assert (of_ana.connection.words, of_ben.connection.words) == (  # type: ignore[union-attr]
+    assert (of_ana.connection.acts_as, of_ben.connection.acts_as) == (  # type: ignore[union-attr]
         "As Ana at desk (octocat)",
         "As Ben at desk (hubot)",
     )

@@ -74,7 +74,7 @@ async def test_no_secret_of_a_server_reaches_a_log_whatever_happens(
     lost = ServerConfig("lost", Http(f"{http_lamps.url}/lost", headers))
     gone = ServerConfig("gone", Http("http://127.0.0.1:9/mcp", headers))
     bad = ServerConfig("bad", Stdio("no-such-program", env={"LAMP_TOKEN": SECRET}))
-    process = ServerConfig("process", stdio(env={"LAMP_TOKEN": SECRET}).launch)
+    process = ServerConfig("process", stdio(env={"LAMP_TOKEN": SECRET}).transport)
     all_of_them = connect(http(headers), lost, gone, bad, process)
     with pytest.raises(ToolError):
         await all_of_them.run("lamps_fail")

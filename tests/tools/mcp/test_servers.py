@@ -54,7 +54,7 @@ async def test_a_tool_whose_name_another_has_is_left_out(connect, http):
 
 async def test_of_two_servers_with_one_name_for_a_tool_the_first_keeps_it(connect, http):
     first, second = http(allow=("look",)), http(allow=("look", "paint"))
-    both = connect(first, ServerConfig("other", second.launch, prefix="lamps_", allow=second.allow))
+    both = connect(first, ServerConfig("other", second.transport, prefix="lamps_", allow=second.allow))
     assert [(tool.name, tool.group) for tool in await both.toolset.tools()] == [
         ("lamps_look", "mcp:lamps"),
         ("lamps_paint", "mcp:other"),

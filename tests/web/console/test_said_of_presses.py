@@ -112,7 +112,7 @@ def test_a_line_that_a_feature_adds_comes_to_the_card_on_screen_as_text(nod: Ser
     writing = nod.app.database.write(lifecycle.annotate, proposal["id"], proposal["round"], line, now)
     assert asyncio.run_coroutine_threadsafe(writing, nod.loop).result(20)
     nod.loop.call_soon_threadsafe(nod.app.notifier.notify)
-    expect(card.locator(".annotation", has_text=line.name)).to_have_text(line.words)
+    expect(card.locator(".annotation", has_text=line.name)).to_have_text(line.line)
     expect(card.locator(".annotation a")).to_have_count(0)
     assert violations(page) == []
     button(card, "Approve").click()

@@ -167,8 +167,8 @@ class Calls:
                     id=call_id,
                     name=join_surrogates(call.name),
                     arguments=arguments.text,
-                    extra=call.extra,
-                    refused=arguments.refusal,  # why the call must not be made, or empty
+                    server_fields=call.extra,
+                    refusal=arguments.refusal,  # why the call must not be made, or empty
                 )
             )
         return tuple(calls)

@@ -173,7 +173,7 @@ class ChatAnswer(StreamedAnswer):
         )
 
     def _finish_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls, each with the fields in ``extra`` that only this server has and wants back.
+        """Return the calls, each with the ``server_fields`` that only this server has and wants back.
 
         The fields of the answer go with the first call. The second choice's calls are returned if the first
         choice has none although its end says "tool calls".
@@ -187,9 +187,9 @@ class ChatAnswer(StreamedAnswer):
         finished_calls: list[ToolCall] = []
         for call in calls:
             own_fields = {} if finished_calls else answer_fields
-            if call.extra or own_fields:
-                extra = {"model": self._model, "call": call.extra, "answer": own_fields}
-                finished_calls.append(replace(call, extra=extra))
+            if call.server_fields or own_fields:
+                extra = {"model": self._model, "call": call.server_fields, "answer": own_fields}
+                finished_calls.append(replace(call, server_fields=extra))
             else:
                 finished_calls.append(call)
         return tuple(finished_calls)

@@ -117,8 +117,8 @@ def _read_call(item: Json, extra: Json, used_ids: set[str]) -> ToolCall:
         id=claim_id(str(item.get("call_id") or item.get("id") or ""), used_ids),
         name=join_surrogates(str(item["name"])),
         arguments=arguments.text,
-        extra=extra,
-        refused=arguments.refusal,
+        server_fields=extra,
+        refusal=arguments.refusal,
     )
 
 

@@ -204,7 +204,7 @@ class AdminCommands:
 
 def _check_notifiers(session: Session, rule: Rule) -> None:
     """Raise CommandError if a step names a notifier that does not exist or is not set up."""
-    names = [step.to for step in rule.steps if not is_place(step.to) and step.to != REMINDER]
+    names = [step.target for step in rule.steps if not is_place(step.target) and step.target != REMINDER]
     known = [notifier.name for notifier in hooks_of(session).notifiers]
     for name in names:
         notifier = find_notifier(session, name)

@@ -47,11 +47,11 @@ class BudgetCommands:
         return await self._database.read(self._list_budgets)
 
     def _list_budgets(self, session: Session) -> str:
-        book = self._policies.load(session).book
-        uses = budgets.list_uses(session, book, self._clock())
+        rulebook = self._policies.load(session).rulebook
+        uses = budgets.list_uses(session, rulebook, self._clock())
         lines = [f"- Rule {use.rule.id}: {use.description}, {use.share:.0%}" for use in uses]
-        turn_budgets = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
-        lines += [f"- {rule.words}" for rule in turn_budgets]
+        turn_budgets = [rule for rule in rulebook.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
+        lines += [f"- {rule.description}" for rule in turn_budgets]
         return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
     async def _extend_budget(self, command: Command, text: str) -> str | CommandReply:
@@ -67,13 +67,13 @@ class BudgetCommands:
 
         def extend(session: Session) -> Rule | None:
             conversation_lock.lock_everything(session)  # if two extend it, the second adds to the first
-            book = self._policies.load(session).book
+            rulebook = self._policies.load(session).rulebook
             now = self._clock()
-            for rule in book.list_about(Subject.BUDGET):
+            for rule in rulebook.list_about(Subject.BUDGET):
                 if rule.id == rule_id and rule.budget.per is not Per.TURN:
                     self._setter.check_workspace(session, rule.scope, command)
                     added = amount or rule.budget.amount * _DEFAULT_EXTENSION
-                    extended = rule.budget.extend(added, now.astimezone(book.zone))
+                    extended = rule.budget.extend(added, now.astimezone(rulebook.zone))
                     return rules.set_rule(session, replace(rule, value=extended), command.actor, now)
             return None
 
@@ -84,7 +84,7 @@ class BudgetCommands:
                 answer=Answer.UNKNOWN,
             )
         return CommandReply(
-            await self._database.read(people.put_names_in, f"Extended: {rule.words}."), rule=rule.id
+            await self._database.read(people.put_names_in, f"Extended: {rule.description}."), rule=rule.id
         )
 
     def _check_currency(self, words: Sequence[str]) -> None:

@@ -30,7 +30,9 @@ class GrantCommands:
             end = "until its conversation ends"
             if grant.expires_at:
                 end = f"expires {format_relative(grant.expires_at, now)}"
-            lines.append(f"- {grant.label} by {grant.person_name}: {grant.words}; uses: {grant.uses}; {end}")
+            lines.append(
+                f"- {grant.label} by {grant.person_name}: {grant.description}; uses: {grant.uses}; {end}"
+            )
         return await self._database.read(people.put_names_in, "\n".join(lines) or "There are no grants.")
 
     async def revoke(self, command: Command, text: str) -> str | CommandReply:

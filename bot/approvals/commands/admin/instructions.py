@@ -31,11 +31,14 @@ class InstructionCommands:
             return "There are no instructions there."
         if new_rule.value:
             rule, _ = await self._database.write(self._setter.store_rule, new_rule, command)
-            text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
+            text = (
+                f"Set: {rule.description}. "
+                "It applies from the next message on, in addition to NOD_INSTRUCTIONS."
+            )
             return CommandReply(await self._database.read(people.put_names_in, text), rule=rule.id)
         paragraphs, zone = [], self._setter.zone
         for stored, version in current:
-            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, zone)}"
+            source = f"version {version}, set by {stored.set_by}, {format_in_zone(stored.set_at, zone)}"
             paragraphs.append(f"**In {stored.rule.scope}** ({source})\n{stored.rule.value}")
         if paragraphs:
             return await self._database.read(people.put_names_in, "\n\n".join(paragraphs))

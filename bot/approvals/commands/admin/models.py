@@ -28,7 +28,7 @@ class ModelCommands:
         policy = await self._database.read(self._policies.load)
         default_model = self._models[0]
         lines = [f"{models} Where no rule says another, {default_model} answers."]
-        lines += [f"- {rule.words}" for rule in policy.book.list_about(Subject.MODEL)]
+        lines += [f"- {rule.description}" for rule in policy.rulebook.list_about(Subject.MODEL)]
         return await self._database.read(people.put_names_in, "\n".join(lines))
 
     async def handle_opinion(self, command: Command, text: str) -> str | CommandReply:

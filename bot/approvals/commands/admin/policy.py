@@ -46,13 +46,13 @@ class PolicyCommands:
     async def list_rules(self, _: Command, __: str) -> str:
         """List the defaults of the settings and all rules, with what does not fit its tools."""
         policy = await self._database.read(self._policies.load)
-        misfits = await self._registry.find_misfits(policy.book)
+        misfits = await self._registry.find_misfits(policy.rulebook)
         ttl = format_length(policy.ttl.total_seconds())
         lines = [f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plan_approver}."]
-        for rule in policy.book.rules:
+        for rule in policy.rulebook.rules:
             misfit = f" ({misfits[rule.id]})" if rule.id in misfits else ""
-            lines.append(f"- {rule.words}{misfit}")
-        if policy.book.paused:
+            lines.append(f"- {rule.description}{misfit}")
+        if policy.rulebook.paused:
             lines.append("Paused.")
         return await self._database.read(people.put_names_in, "\n".join(lines))
 
@@ -94,7 +94,7 @@ class PolicyCommands:
         def try_rule(session: Session) -> str:
             self._setter.check_workspace(session, to_try.rule.scope, command)
             since = self._clock() - to_try.last
-            return rule_simulation.try_rule(session, self._policies, to_try.rule, since, to_try.before).words
+            return rule_simulation.try_rule(session, self._policies, to_try.rule, since, to_try.before).text
 
         return await self._database.read(try_rule)
 

@@ -47,10 +47,10 @@ class RoleCommands:
             )
             rule, _ = await self._database.write(self._setter.store_rule, new_rule, command)
             return CommandReply(
-                await self._database.read(people.put_names_in, f"Set: {rule.words}."), rule=rule.id
+                await self._database.read(people.put_names_in, f"Set: {rule.description}."), rule=rule.id
             )
         policy = await self._database.read(self._policies.load)
-        for rule in policy.book.list_about(Subject.ROLE):
+        for rule in policy.rulebook.list_about(Subject.ROLE):
             # a command without "everywhere" also ends the role that holds everywhere
             if rule.value in (given_role, given_role._replace(everywhere=True)):
                 return await self._setter.drop(command, str(rule.id))
@@ -63,7 +63,7 @@ class RoleCommands:
         policy = self._policies.load(session)
         lines = []
         for role in Role:
-            accounts = sorted(policy.holders(role))
+            accounts = sorted(policy.list_holders(role))
             names = people.find_known_names(session, set(accounts))
             holders = [
                 f"{names[account]} (`{account}`)" if account in names else account for account in accounts

@@ -72,7 +72,7 @@ class RuleSetter:
         stored_rule, grants_text = await self._database.write(self.store_rule, new_rule, command)
 
         # the reply: what the rule says, and what an admin may not expect of it
-        text = f"Set: {stored_rule.words}.{grants_text}{condition_text}"
+        text = f"Set: {stored_rule.description}.{grants_text}{condition_text}"
         text += await self._describe_consequences(stored_rule, tools)
         return CommandReply(await self._database.read(people.put_names_in, text), rule=stored_rule.id)
 
@@ -92,13 +92,13 @@ class RuleSetter:
 
         def drop(session: Session) -> str | None:
             old_policy = self._policies.load(session)
-            rule = rules.end_rule(session, rule_id, command.actor, self._clock(), old_policy.book.zone)
+            rule = rules.end_rule(session, rule_id, command.actor, self._clock(), old_policy.rulebook.zone)
             if rule is None:
                 return None
             # if it raises, the transaction is rolled back
             self.check_workspace(session, rule.scope, command)
             grants_text = _end_grants(session, old_policy, rule, command, self._clock())
-            return f"Dropped: {rule.words}.{grants_text}"
+            return f"Dropped: {rule.description}.{grants_text}"
 
         text_of_drop = await self._database.write(drop)
         if text_of_drop is None:
@@ -119,7 +119,7 @@ class RuleSetter:
     @property
     def zone(self) -> tzinfo:
         """The team's time zone, by the rules as they were last read."""
-        return self._policies.latest_policy.book.zone
+        return self._policies.latest_policy.rulebook.zone
 
     def local_now(self) -> datetime:
         """Return the time in the team's time zone."""
@@ -151,7 +151,7 @@ class RuleSetter:
                 text += f" {repeated}"
         if stored_rule.subject in _MAY_NAME_GROUPS:
             # each such subject has a value of another type, so the groups are found in the text of the rule
-            groups = filter(is_group, re.split(r"[\s,]+", stored_rule.words))
+            groups = filter(is_group, re.split(r"[\s,]+", stored_rule.description))
             for name, why in (await self._groups.ask(groups)).items():
                 text += f" Nod can't see who is in {name}. {why}"
         text += await self._groups.read_with_members(self._describe_other_rules, stored_rule, tools)
@@ -164,10 +164,10 @@ class RuleSetter:
 
     def _describe_other_rules(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
         """Describe how other rules affect a new rule: which rules win, and which calls they refuse."""
-        book = self._policies.load(session).book
+        rulebook = self._policies.load(session).rulebook
         text = ""
-        for other in book.list_stricter_rivals(rule, [tool.name for tool in tools]):
-            text += f" Where both apply, this counts: {other.words}."
+        for other in rulebook.list_stricter_rivals(rule, [tool.name for tool in tools]):
+            text += f" Where both apply, this counts: {other.description}."
         is_conditional = rule.limits is not None and rule.limits.condition is not None
         if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not is_conditional:
             text += self._describe_refusal(session, rule.scope, tools)
@@ -182,15 +182,17 @@ class RuleSetter:
         loaded = self._policies.load(session)
         place = Place(scope, private=False)
         now = self._clock()
-        unconditional = [rule for rule in loaded.book.rules if not (rule.limits and rule.limits.condition)]
-        policy = replace(loaded, book=replace(loaded.book, rules=tuple(unconditional)))
+        unconditional = [
+            rule for rule in loaded.rulebook.rules if not (rule.limits and rule.limits.condition)
+        ]
+        policy = replace(loaded, rulebook=replace(loaded.rulebook, rules=tuple(unconditional)))
         for tool in tools:
             if tool.kind.always_asks or tool.reads:
                 continue
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
             verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))
             if verdict.judgement is Judgement.REFUSE:
-                first_reason, _, _ = verdict.rule.partition(";")
+                first_reason, _, _ = verdict.rule_text.partition(";")
                 return f" Calls of {tool.name} are refused now: {first_reason}."
         return ""
 
@@ -233,8 +235,8 @@ def _check_condition(rule: Rule, tools: Sequence[Tool]) -> str:
         return ""
     missing_field_by_tool: dict[str, str] = {}
     for tool in tools:
-        # ``form``: the schema of a tool's arguments, with their defaults
-        missing_field = rule.find_lacking_field(tool.form)
+        # ``form_schema``: the schema of a tool's arguments, with their defaults
+        missing_field = rule.find_lacking_field(tool.form_schema)
         if missing_field:
             missing_field_by_tool[tool.name] = missing_field
     applies_to_some = len(missing_field_by_tool) < len(tools)
@@ -245,7 +247,7 @@ def _check_condition(rule: Rule, tools: Sequence[Tool]) -> str:
                 raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
         if tool.name in missing_field_by_tool and applies_to_some:
             continue  # the rule does not apply to this tool, but to others
-        why = condition.find_misfit(tool.form)
+        why = condition.find_misfit(tool.form_schema)
         if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
     if not missing_field_by_tool:
@@ -286,9 +288,9 @@ def _end_grants(session: Session, old_policy: Policy, rule: Rule, command: Comma
     if rule.subject not in _SUBJECTS_THAT_JUDGE:
         return ""
     # read the rules directly: the policies would remember a state that may still be rolled back
-    stored_rules = rules.list_rules(session, old_policy.book.zone)
-    book = replace(old_policy.book, rules=tuple(stored.rule for stored in stored_rules))
-    new_policy = old_policy.with_book(book)
+    stored_rules = rules.list_rules(session, old_policy.rulebook.zone)
+    rulebook = replace(old_policy.rulebook, rules=tuple(stored.rule for stored in stored_rules))
+    new_policy = old_policy.with_rulebook(rulebook)
     ended = grants.end_tightened_grants(session, old_policy, new_policy, rule, command.actor, now)
     if ended:
         return f" Grants ended with it: {', '.join(grant.label for grant in ended)}."

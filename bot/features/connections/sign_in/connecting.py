@@ -127,7 +127,7 @@ class ConnectFlow:
             known = ", ".join(sorted(self._port.servers))
             raise SignInError(f"People connect no account at {server[:40]}. They do at: {known}.")
         person = people.load_person(session, actor)
-        if person.outside:
+        if person.is_outsider:
             raise SignInError("Only people of the team connect accounts.")
         if config.identity is Identity.PERSON:
             owner = _Owner(str(actor), bound_name(actor.label))
@@ -180,8 +180,8 @@ class ConnectFlow:
 
         An MCP server may name further scopes itself.
         """
-        launch = self._port.servers[sign_in.server].launch
-        configured_scopes = launch.client.scopes if isinstance(launch, Http) else ()
+        transport = self._port.servers[sign_in.server].transport
+        configured_scopes = transport.client.scopes if isinstance(transport, Http) else ()
         more_scopes = await self._database.read(_list_more_scopes, sign_in)
         return tuple(dict.fromkeys((*configured_scopes, *more_scopes)))
 
@@ -199,7 +199,7 @@ class ConnectFlow:
         if sign_in is None:
             raise SignInError(LINK_OVER_TEXT)
         config = self._find_server(sign_in)
-        if config is None or not isinstance(config.launch, Http):
+        if config is None or not isinstance(config.transport, Http):
             await self._end_sign_in(sign_in)
             raise SignInError(LINK_OVER_TEXT)
         return_url = f"{self._port.site_url()}{CALLBACK_PATH}/{sign_in.server}"
@@ -213,7 +213,7 @@ class ConnectFlow:
                 client = await self._database.read(rows.find_client, sign_in.server, sign_in.url, return_url)
                 request = await request_authorization(
                     sign_in.server,
-                    config.launch,
+                    config.transport,
                     return_url,
                     client=client,
                     more_scopes=" ".join(more_scopes),

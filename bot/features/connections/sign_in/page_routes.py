@@ -62,7 +62,7 @@ async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Resp
     await parts.wake(*connected.jobs)
     # plain text, unlike in chats: a page would show the signs of Markdown
     text = (
-        f"Connected: {connected.connection.words}. "
+        f"Connected: {connected.connection.acts_as}. "
         f"/nod connections end {connected.connection.server} ends it.\nYou can close this page."
     )
     return pages.show_text(text, 200, site.base_path)

@@ -73,9 +73,9 @@ def ask_to_confirm(sign_in: AccountSignIn, base: str) -> HTMLResponse:
     return _page(f"{question}{_button('Connect', f'{base}/connect/confirm')}", 200, base)
 
 
-def show_text(words: str, status: int, base: str) -> HTMLResponse:
+def show_text(text: str, status: int, base: str) -> HTMLResponse:
     """Return a page with these words, a paragraph for each line."""
-    return _page("".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines()), status, base)
+    return _page("".join(f"<p>{html.escape(line)}</p>" for line in text.splitlines()), status, base)
 
 
 def _page(body: str, status: int, base: str) -> HTMLResponse:
@@ -88,10 +88,10 @@ def _page(body: str, status: int, base: str) -> HTMLResponse:
     return HTMLResponse(page, status, headers=HEADERS)
 
 
-def _button(words: str, action: str = "") -> str:
+def _button(text: str, action: str = "") -> str:
     """Return a form with one button. It posts to ``action``, or without one to the address of the page."""
     attribute = f' action="{html.escape(action)}"' if action else ""
-    button = f'<button type="submit" class="button primary">{html.escape(words)}</button>'
+    button = f'<button type="submit" class="button primary">{html.escape(text)}</button>'
     return f'<form method="post"{attribute}>{button}</form>'
 
 

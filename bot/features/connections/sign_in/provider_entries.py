@@ -42,7 +42,8 @@ class AccountEndpoint:
 class Provider(ServerConfig):
     """An OAuth 2 server, with the addresses of its endpoints.
 
-    ``launch`` has the address of the token endpoint. (For an MCP server, it says how the server is reached.)
+    ``transport`` has the address of the token endpoint. (For an MCP server it says how the
+    server is reached.)
     """
 
     issuer: str

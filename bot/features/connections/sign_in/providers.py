@@ -31,25 +31,26 @@ def make_provider_request(
     ``return_url``: the address to which the provider sends the browser back. ``more_scopes``: scopes to ask
     for in addition to those of the settings.
     """
-    launch = provider.launch  # for a provider, it has the address of the token endpoint, and Nod as a client
-    if not isinstance(launch, Http):
+    # for a provider, it has the address of the token endpoint, and Nod as a client
+    transport = provider.transport
+    if not isinstance(transport, Http):
         raise TypeError(f"{provider.name} has no address")
     method = "client_secret_basic" if provider.is_secret_in_header else "client_secret_post"
     server = OAuthMetadata(
         issuer=AnyHttpUrl(provider.issuer),
         authorization_endpoint=AnyHttpUrl(provider.authorization),
-        token_endpoint=AnyHttpUrl(launch.url),
+        token_endpoint=AnyHttpUrl(transport.url),
         revocation_endpoint=AnyHttpUrl(provider.revocation) if provider.revocation else None,
         token_endpoint_auth_methods_supported=[method],
     )
-    client = find_configured_client(launch.client, return_url)
-    set_auth_method(client, launch.client, server)
+    client = find_configured_client(transport.client, return_url)
+    set_auth_method(client, transport.client, server)
     pkce = PKCEParameters.generate()
     state = secrets.token_urlsafe(32)
-    scope = " ".join(dict.fromkeys((*launch.client.scopes, *more_scopes)))
+    scope = " ".join(dict.fromkeys((*transport.client.scopes, *more_scopes)))
     query = {
         "response_type": "code",
-        "client_id": launch.client.id,
+        "client_id": transport.client.id,
         "redirect_uri": return_url,
         "state": state,
         "code_challenge": pkce.code_challenge,

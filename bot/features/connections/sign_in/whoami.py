@@ -15,7 +15,7 @@ from mcp import Client, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
 
 from bot.domain.connections import encodings_of
-from bot.domain.text import storable
+from bot.domain.text import replace_unstorable
 from bot.errors import SignInError
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.telemetry.logs import logger
@@ -50,17 +50,17 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
     If the settings name an address or a tool, an answer without an account is an error: Nod could not tell
     accounts apart.
     """
-    launch = config.launch
-    if not isinstance(launch, Http):
+    transport = config.transport
+    if not isinstance(transport, Http):
         raise TypeError(f"{config.name} has no address")
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             if isinstance(config, Provider):
-                return await _ask_provider(config, launch.url, token)
+                return await _ask_provider(config, transport.url, token)
             if config.whoami is not None:
-                return await _ask_tool(config, launch, config.whoami, token)
+                return await _ask_tool(config, transport, config.whoami, token)
             if "openid" in scope.split():
-                return await _ask_issuer(launch.url, issuer, token)
+                return await _ask_issuer(transport.url, issuer, token)
     except Exception as error:
         if isinstance(error, SignInError):
             raise  # it says already what is wrong
@@ -84,16 +84,16 @@ async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccoun
     return account
 
 
-async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: str) -> FoundAccount:
+async def _ask_tool(config: ServerConfig, http_config: Http, whoami: WhoAmI, token: str) -> FoundAccount:
     """Return the account from the tool that the entry names, called without arguments and with this token."""
-    headers = {"Accept-Encoding": "identity", **launch.headers, "Authorization": f"Bearer {token}"}
+    headers = {"Accept-Encoding": "identity", **http_config.headers, "Authorization": f"Bearer {token}"}
     http = httpx2.AsyncClient(
         headers=headers,
         timeout=_TIMEOUT_SECONDS,
         follow_redirects=False,
         event_hooks={"response": [bound_response]},
     )
-    async with http, Client(streamable_http_client(launch.url, http_client=http), cache=None) as client:
+    async with http, Client(streamable_http_client(http_config.url, http_client=http), cache=None) as client:
         answer = await client.call_tool(whoami.tool, {})
     if answer.is_error:
         raise MCPError(types.INTERNAL_ERROR, "the tool failed")
@@ -123,9 +123,9 @@ async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
     is_verified = claims.get("email_verified") in _TRUE_VALUES
     email = str(claims.get("email") or "") if is_verified else ""
     return FoundAccount(
-        storable(str(name))[:_MAX_NAME_CHARS],
-        storable(subject)[:_MAX_SUBJECT_CHARS],
-        storable(email)[:_MAX_NAME_CHARS],
+        replace_unstorable(str(name))[:_MAX_NAME_CHARS],
+        replace_unstorable(subject)[:_MAX_SUBJECT_CHARS],
+        replace_unstorable(email)[:_MAX_NAME_CHARS],
     )
 
 
@@ -159,4 +159,4 @@ def _look_up(content: Any, path: str) -> str:
         value = value.get(step) if isinstance(value, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    return storable(str(value))
+    return replace_unstorable(str(value))

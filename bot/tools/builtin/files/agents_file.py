@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bot.domain.text import shorten, storable
+from bot.domain.text import replace_unstorable, shorten
 from bot.errors import ToolError
 from bot.telemetry.logs import logger
 from bot.tools.builtin.files.workspace import ConfinedFolder, decode_text
@@ -44,4 +44,4 @@ class AgentsFile:
             return "", error.message
         if not content.is_text:
             return "", "it is not text"
-        return shorten(storable(content.text).strip(), _MAX_CHARS), ""
+        return shorten(replace_unstorable(content.text).strip(), _MAX_CHARS), ""

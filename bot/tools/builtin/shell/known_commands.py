@@ -260,11 +260,11 @@ def format_table_rows() -> list[str]:
     return [_format_row(known, ", ".join(words)) for known, words in words_by_command.items()]
 
 
-def _format_row(known: KnownCommand, words: str) -> str:
+def _format_row(known: KnownCommand, text: str) -> str:
     targets = _TARGET_TEXTS.get(known.targets, "")
     options = " ".join(f"`{option}`" for option in known.options.split(_SEPARATOR))
     fixed_options = " ".join(f"`{option}`" for option in known.fixed_options.split()) or "none"
-    return f"| {words}{targets} | {known.follows} | {options} | {fixed_options} |"
+    return f"| {text}{targets} | {known.follows} | {options} | {fixed_options} |"
 
 
 def _read_option(spelling: str) -> Option:

@@ -147,7 +147,7 @@ def shell_tools(
         from bot.tools.builtin.trials.command import CommandTrials
 
         command_trials = CommandTrials(folder, Cage(folder, max_output), seconds)
-        shell_run = replace(shell_run, trying=command_trials.trying)
+        shell_run = replace(shell_run, trial_functions=command_trials.trying)
         return FixedToolset("runtime", (shell_run, command_trials.make_undo_tool()))
     return FixedToolset("runtime", (shell_run,))
 

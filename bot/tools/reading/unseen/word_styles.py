@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.tools.reading.markup import (
-    attribute,
     find_all,
     find_ancestor,
     find_child,
     find_children,
     local_name,
     parse_xml,
+    read_attribute,
 )
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
@@ -47,7 +47,7 @@ class _Format:
     @property
     def is_hidden(self) -> bool:
         for name in ("vanish", "specVanish"):
-            if name in self.properties and attribute(self.properties[name], "val") not in _OFF:
+            if name in self.properties and read_attribute(self.properties[name], "val") not in _OFF:
                 return True
         return False
 
@@ -66,9 +66,11 @@ class _Format:
         element = self.properties.get("color")
         if element is None:
             return None
-        if attribute(element, "themeColor") in _LIGHT_THEMES and not attribute(element, "themeShade"):
+        if read_attribute(element, "themeColor") in _LIGHT_THEMES and not read_attribute(
+            element, "themeShade"
+        ):
             return WHITE
-        return _read_hex(attribute(element, "val"))
+        return _read_hex(read_attribute(element, "val"))
 
 
 class TextStyles:
@@ -81,7 +83,7 @@ class TextStyles:
             data = package.read(part) if kind == "styles" else b""
             if data:
                 for style in find_children(parse_xml(data), "style"):
-                    self._styles[attribute(style, "styleId")] = style
+                    self._styles[read_attribute(style, "styleId")] = style
                 break
 
     def find_format(self, run: Any) -> _Format:
@@ -110,7 +112,7 @@ class TextStyles:
                 return
             yield style
             base = find_child(style, "basedOn")
-            style_id = "" if base is None else attribute(base, "val")
+            style_id = "" if base is None else read_attribute(base, "val")
 
 
 def remove_hidden(tree: Any, styles: TextStyles, report: Report) -> None:
@@ -181,7 +183,7 @@ def _find_background(run: Any, run_format: _Format) -> Colour | None:
 def _find_fill(shadings: list[Any]) -> Colour | None:
     """Return the colour of the first shading that states one."""
     for shading in shadings:
-        colour = _read_hex(attribute(shading, "fill"))
+        colour = _read_hex(read_attribute(shading, "fill"))
         if colour is not None:
             return colour
     return None
@@ -190,7 +192,7 @@ def _find_fill(shadings: list[Any]) -> Colour | None:
 def _is_squeezed(run: Any) -> bool:
     """Tell if the lines of a run's paragraph are too low for letters."""
     for spacing in _list_paragraph_properties(run, "spacing"):
-        is_exact = attribute(spacing, "lineRule") == "exact"
+        is_exact = read_attribute(spacing, "lineRule") == "exact"
         line_twips = _read_number(spacing, "line")
         if is_exact and line_twips is not None and line_twips < _MIN_LINE_TWIPS:
             return True
@@ -200,9 +202,9 @@ def _is_squeezed(run: Any) -> bool:
 def _is_off_page(run: Any) -> bool:
     offsets: list[str] = []
     for frame in _list_paragraph_properties(run, "framePr"):
-        offsets += [attribute(frame, "x"), attribute(frame, "y")]
+        offsets += [read_attribute(frame, "x"), read_attribute(frame, "y")]
     for indent in _list_paragraph_properties(run, "ind"):
-        offsets += [attribute(indent, "left"), attribute(indent, "start")]
+        offsets += [read_attribute(indent, "left"), read_attribute(indent, "start")]
     return any(_is_far(offset, _FAR_TWIPS) for offset in offsets)
 
 
@@ -232,13 +234,13 @@ def _read_style_id(element: Any, properties_name: str, style_name: str) -> str:
     """Return the id of the style that a paragraph or a run names; empty without one."""
     for properties in find_children(element, properties_name):
         for style in find_children(properties, style_name):
-            return attribute(style, "val")
+            return read_attribute(style, "val")
     return ""
 
 
 def _read_number(element: Any, name: str) -> float | None:
     """Return an attribute as a number; None without the element, or if the attribute is no number."""
-    text = "" if element is None else attribute(element, name)
+    text = "" if element is None else read_attribute(element, name)
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text):
         return float(text)
     return None

@@ -102,7 +102,7 @@ def test_a_call_in_another_shape_is_one(fragment: dict[str, object]) -> None:
     calls = Calls()
     calls.add([fragment])
     [call] = calls.finish()
-    assert (call.name, json.loads(call.arguments), call.extra.get("input")) == (
+    assert (call.name, json.loads(call.arguments), call.server_fields.get("input")) == (
         "note_add",
         {"text": "x"},
         None,
