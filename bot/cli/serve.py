@@ -252,7 +252,7 @@ def _make_team_request() -> Message:
         actor=LOCAL,
         text=TEAM_REQUEST,
         event_id=f"{LOCAL.key}/{_TEAM_CONVERSATION}",
-        new_conversation_id=_TEAM_CONVERSATION,
+        begin=_TEAM_CONVERSATION,
     )
 
 

@@ -84,11 +84,20 @@ class Message:
     text: str
     event_id: str  # unique within the channel: a second delivery of the same event is dropped
     private: bool = True  # no one else reads along
-    # the id for the conversation, if the message begins one; None: one is made up
-    new_conversation_id: str | None = None
+    begin: str | None = None  # `new_conversation_id`; channels of plugins pass it by this name
     names: Names = field(default_factory=dict, compare=False)  # the platform's names of places and people
     files: tuple[Upload, ...] = ()
-    needs_open_conversation: bool = False  # the message belongs to an open conversation, and begins none
+    continues: bool = False  # `needs_open_conversation`; channels of plugins pass it by this name
+
+    @property
+    def new_conversation_id(self) -> str | None:
+        """The id for the conversation, if the message begins one; None: one is made up."""
+        return self.begin
+
+    @property
+    def needs_open_conversation(self) -> bool:
+        """True if the message belongs to an open conversation, and begins none."""
+        return self.continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +376,7 @@ def act_on_choice(
         words,
         f"{ref} {_MARK_PREFIX}{words}",
         private,
-        needs_open_conversation=True,
+        continues=True,
         names=names,
     )
 

@@ -67,6 +67,11 @@ class Actor:
         return self.standing not in (None, Membership.MEMBER)
 
     @property
+    def outside(self) -> bool:
+        """The name by which plugins know `is_outsider`."""
+        return self.is_outsider
+
+    @property
     def label(self) -> str:
         """The name people know, or the account where none is known.
 

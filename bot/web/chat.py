@@ -139,9 +139,7 @@ async def chat(
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(CHANNEL_NAME, make_address_key(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
-    message = Message(
-        address, actor, body.message, event_id, new_conversation_id=conversation_id, files=files
-    )
+    message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
     # If the message is refused, the listener is closed here. Otherwise it stays open for the stream.
     with ExitStack() as stack:
         listener = stack.enter_context(channel.broadcaster.listen(address.key))  # before the turn can begin

@@ -289,7 +289,7 @@ class _Run:
             self.actor,
             written.text,
             event_id,
-            new_conversation_id=self.conversation_id,
+            begin=self.conversation_id,
             files=written.files,
         )
         reply = await site.submit(message)

@@ -51,7 +51,7 @@ class Talk:
         """Ana writes; gives the conversation's id."""
         actor = Actor("http", "ana", "ana")
         reply = await self.app.core.assistant.handle(
-            Message(Address("http", "ana/c1"), actor, text, text, new_conversation_id="c1")
+            Message(Address("http", "ana/c1"), actor, text, text, begin="c1")
         )
         assert reply.conversation_id
         return reply.conversation_id
