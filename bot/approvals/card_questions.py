@@ -98,7 +98,7 @@ class _AnswerPlace(NamedTuple):
 
 
 def _choose_place(session: Session, press: Press, proposal: Proposal, conversation_id: str) -> _AnswerPlace:
-    """Return the place for the answer, by the card that was pressed."""
+    """Return the place for the answer, by the card that was pressed; else by one at the same address."""
     conversation = conversations.get_conversation(session, conversation_id)
     origin = conversation.origin if conversation else None
     if origin and press.address == origin:
@@ -109,7 +109,7 @@ def _choose_place(session: Session, press: Press, proposal: Proposal, conversati
         return _AnswerPlace("in its conversation")
     cards = posted_cards.list_copies(session, proposal.card_id)
     pressed_cards = [card for card in cards if card.ref == press.ref]
-    cards_there = [card for card in cards if card.address == press.address]
+    cards_there = [card for card in cards if card.address == press.address and not card.gone]
     candidates = [*pressed_cards, *cards_there]  # the pressed card first
     if not candidates:
         asker = Address(press.actor.channel, press.actor.key)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from sqlmodel import Session
 
 from bot.domain.chat import Address, Answer
 from bot.domain.proposal_states import State
@@ -10,6 +11,7 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.domain.work_limits import QUESTIONS_PER_HOUR
 from bot.errors import ChannelError, NotDeliverable
+from bot.store import posted_cards
 from bot.store.audit import log
 from tests.approvals.test_decisions import TEAM, red
 from tests.kit import ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
@@ -125,6 +127,27 @@ async def test_what_is_asked_on_a_card_elsewhere_is_answered_below_that_card(mak
     assert nod.chat.reminders == []
     await nod.tick(timedelta(minutes=2))
     assert len(wall.reminders) == 1
+
+
+async def test_what_is_asked_where_an_older_card_was_deleted_is_answered_below_the_card_that_is_there(
+    make_nod: MakeNod,
+) -> None:
+    wall = RecordingChannel("wall")
+    nod = make_nod(channels=[RecordingChannel(), wall], routes=[WALL])
+    (p,) = await nod.asked(red())
+    nod.model.will(says("The one by the window."))
+    (deleted_ref,) = wall.places
+    new_ref = await wall.post_card(WALL, wall.cards.pop(deleted_ref))
+
+    def store_new_card(session: Session) -> None:
+        (deleted,) = (copy for copy in posted_cards.list_copies(session, p.id) if copy.ref == deleted_ref)
+        posted_cards.mark_gone(session, deleted)
+        posted_cards.add_card(session, p.id, WALL, new_ref, p.version)
+
+    await nod.database.write(store_new_card)
+    await nod.press(Verb.ASK, p, at=WALL, reason="Which?")
+    await nod.idle()
+    assert [told[0] for told in wall.reminders] == [new_ref]
 
 
 async def test_a_platform_that_is_down_for_hours_gets_the_answer_when_it_is_back(make_nod: MakeNod) -> None:
