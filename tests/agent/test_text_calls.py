@@ -32,7 +32,7 @@ async def heard(answer: str, *said: str, size: int = 7, stop: StopReason = StopR
 async def test_a_block_is_a_call_and_the_text_around_it_is_said(size: int):
     text, [one, two] = await heard(f"I `will`.\n{block()}\nAnd\n{block()}\nDone.", size=size)
     assert text == "I `will`.\nAnd\nDone."
-    assert (one.name, json.loads(one.arguments)["color"], one.refused) == ("paint", "red", "")
+    assert (one.name, json.loads(one.arguments)["color"], one.refusal) == ("paint", "red", "")
     assert one.id != two.id
 
 
@@ -74,7 +74,7 @@ async def test_what_is_no_call_between_the_fences_is_refused_in_words(name: str)
     written, why = REFUSED[name]
     text, [refused] = await heard(block(written), size=5000)
     assert text == ""
-    assert why in refused.refused
+    assert why in refused.refusal
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ async def test_what_is_no_call_between_the_fences_is_refused_in_words(name: str)
 )
 async def test_a_call_that_stands_in_what_was_said_is_a_quotation(said: str):
     _, [refused] = await heard(f"It says:\n{block()}", "hello", said)
-    assert "word for word" in refused.refused
+    assert "word for word" in refused.refusal
 
 
 async def test_a_call_needs_no_last_fence_at_the_end_and_one_that_was_cut_counts_for_nothing():
     _, [whole] = await heard(f"```call\n{PAINT}")
-    assert (whole.name, whole.refused) == ("paint", "")
+    assert (whole.name, whole.refusal) == ("paint", "")
     assert await heard(f"Yes.\n```call\n{PAINT}", stop=StopReason.LENGTH) == ("Yes.\n", ())
 
 

@@ -228,7 +228,7 @@ class BudgetMachine(RuleBasedStateMachine):
         told = "SELECT count(*) FROM message WHERE role = 'notice' AND text LIKE "
         assert await self.rows(told + "'%of a budget is used%'") == [[len(self.warned)]]
         assert await self.rows(told + "'The budget %is used up%'") == [[self.stopped]]
-        book = (await self.nod.database.read(self.nod.gate.policies.load)).book
+        book = (await self.nod.database.read(self.nod.gate.policies.load)).rulebook
         shown = await self.nod.database.read(budgets.list_uses, book, self.now)
         assert {each.rule.id: (each.spent, each.limit) for each in shown} == {
             number: (self.spent(scope, budget, 0), budget.limit(self.now))
