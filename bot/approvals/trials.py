@@ -97,11 +97,11 @@ class Trials:
             key = await self._begin(asker, tool.name, record)
         except TooManyCalls as error:
             return PreviewAndTrial(preview, Trial(tried=False, why=error.message))
-        if show is not None:
-            await show(f"Trying first: {summary}")
         recorded_end: dict[str, Any] = {"ended": "it was stopped"}  # unless the trial ends below
         token_json = None
         try:
+            if show is not None:
+                await show(f"Trying first: {summary}")
             with redact_in_logs(secrets_in(arguments, tool.parameters)):
                 try:
                     fields, trial, token_json = await self._try_tool(tool, tool.trial_functions, arguments)

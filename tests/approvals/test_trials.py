@@ -263,6 +263,22 @@ async def test_trials_are_in_the_audit_log_with_who_what_and_how_they_ended(make
     assert rows[1]["after"]["applies"] == p.trial.token
 
 
+@pytest.mark.parametrize("fault", [ConnectionError, asyncio.CancelledError])
+async def test_a_trial_has_ended_also_if_people_could_not_be_shown_that_it_began(make, fault):
+    bank = make()
+    [book] = ledger_tools(bank.books)
+
+    async def show(_: str) -> None:
+        raise fault
+
+    with pytest.raises(fault):
+        await bank.gate.trials.attempt(book, {"amount": 5}, (), ANA, show)
+    rows = [row for row in await bank.database.read(_rows) if row["thing"] == "trial"]
+    assert [row["verb"] for row in rows] == ["try", "tried"]
+    assert rows[1]["after"]["ended"] == "it was stopped"
+    assert "tried" not in bank.books
+
+
 def _rows(session: Session) -> list[dict[str, Any]]:
     return search.list_matching_rows(session, AuditFilter())
 
