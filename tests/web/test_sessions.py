@@ -1,6 +1,7 @@
 """Signing in to the console with a link from a chat: once, as the same person, and out again everywhere."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from datetime import timedelta
 
 import httpx
@@ -10,7 +11,7 @@ from bot.domain.chat import Address, Command
 from bot.domain.people import Actor
 from tests.web.conftest import ANA as ANAS_TOKEN
 from tests.web.conftest import TOKENS, Serve, Served
-from tests.web.scripted import ask
+from tests.web.scripted import ScriptedModel, ask
 
 pytestmark = pytest.mark.platform
 
@@ -105,6 +106,19 @@ async def test_one_browser_is_signed_out_or_all_of_them(nod: Served, browser: Br
     assert (await second.get("/api/me")).status_code == 200
     assert (await second.delete("/api/session?everywhere=true")).status_code == 200
     assert (await third.get("/api/me")).status_code == 401
+
+
+async def test_an_open_stream_ends_when_its_browser_is_signed_out_where_no_one_else_is_let_in(serve: Serve):
+    async with serve(NOD_ADMINS=(str(CHIEF),), model=ScriptedModel(ask(("keep", {"text": "milk"})))) as nod:
+        # through a proxy, so that Nod doesn't take it for the person at this machine
+        page = nod.caller(Origin=nod.url, **{"X-Forwarded-For": "192.0.2.7"})
+        assert (await page.post("/api/session", json={"code": await link(nod)})).status_code == 200
+        async with aclosing(page), nod.stream("GET", "/api/events", page) as stream:
+            await stream.raw()
+            assert (await page.delete("/api/session")).status_code == 200
+            assert (await page.get("/api/me")).status_code == 403
+            await nod.proposed()
+            assert await stream.rest() == []
 
 
 async def test_who_signed_in_and_out_when_and_how_is_in_the_audit_log(nod: Served, browser: Browser):
