@@ -274,8 +274,13 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
 
 
 def _check_folder(text: str, info: ValidationInfo) -> str:
-    folder = (info.context or {})["folder"] / Path(text).expanduser()
-    if not folder.is_dir():
+    folder = Path(text)
+    is_there = False
+    # RuntimeError: no such person as in "~name"; OSError: Nod may not look there, or the name is too long
+    with contextlib.suppress(RuntimeError, OSError):
+        folder = (info.context or {})["folder"] / folder.expanduser()
+        is_there = folder.is_dir()
+    if not is_there:
         raise ValueError(f"there is no folder {folder}")
     return str(folder) if text else ""
 

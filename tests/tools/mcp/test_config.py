@@ -128,6 +128,8 @@ def test_an_address_may_hold_a_variable_too(write):
         ({"command": "x", "prefix": "a b"}, "prefix: use up to 40 letters, digits, '_' and '-'"),
         ({"command": "x", "disabled": "no"}, "disabled: write true or false"),
         ({"command": "x", "cwd": "/no/such/folder"}, "cwd: there is no folder /no/such/folder"),
+        ({"command": "x", "cwd": "~nosuchuser/work"}, "cwd: there is no folder ~nosuchuser/work"),
+        ({"command": "x", "cwd": "x" * 300}, "cwd: there is no folder"),
         ("npx", 'write an object such as {"command": "npx"}'),
     ],
     ids=str,
