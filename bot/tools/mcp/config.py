@@ -417,7 +417,10 @@ def _find_entry_faults(name: str, raw_entry: Any) -> Iterator[str]:
     if bool(raw_entry.get("command")) == bool(raw_entry.get("url")):  # both, or neither
         yield 'write either "command" (Nod starts it) or "url" (it runs elsewhere)'
     elif kind and not raw_entry.get(needed_key):
-        yield f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"'
+        if needed_key:
+            yield f'type: {kind!r} needs "{needed_key}"; leave the type out'
+        else:
+            yield f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"'
 
 
 def _describe_fault(error: ErrorDetails) -> str:
