@@ -315,7 +315,10 @@ class CardTextRenderer(Generic[T]):
             part, cut = self._write_field(field, max_units)
             parts.append(part)
             some_cut = some_cut or cut
-        parts += [self._write_short(note, "italic", units=_NOTE_UNITS).text for note in row.notes]
+        for note in row.notes:
+            part, cut = self._write_short(note, "italic", units=_NOTE_UNITS)
+            parts.append(part)
+            some_cut = some_cut or cut
         between = " · " if all(is_short(field) for field in row.fields) else "\n"
         return _Part(self.builder.join(parts, between), some_cut)
 

@@ -47,8 +47,10 @@ def format_call(card: Card) -> str:
 
 
 def number_texts(cards: Sequence[Card]) -> str:
-    """Return `format_call` of several cards, numbered."""
-    texts = [f"{number} of {len(cards)}\n{format_call(card)}" for number, card in enumerate(cards, 1)]
+    """Return `format_call` of several cards, each with its notes, numbered."""
+    texts = []
+    for number, card in enumerate(cards, 1):
+        texts += [f"{number} of {len(cards)}\n{format_call(card)}", *card.notes]
     return "\n\n".join(texts)
 
 

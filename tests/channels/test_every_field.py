@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -14,6 +15,7 @@ from bot.channels.slack import card as slack
 from bot.channels.slack import screens
 from bot.channels.telegram import card as telegram
 from bot.cli import shared as terminal
+from bot.domain.batches import batch_card
 from bot.domain.call_text import format_call
 from bot.domain.card_rendering import render_card
 from bot.domain.cards import Card
@@ -135,3 +137,13 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
         assert [mark for mark in marks.made if mark not in view.casefold()] == [], view
         assert unseen(view) == ""
         assert FAMILY + SCRIPT in view
+
+
+def test_a_note_of_a_row_can_be_read_to_its_end_before_approve_works() -> None:
+    proposals = [make_proposal(id=f"p{n}", batch="p1", description=f"Give {n}") for n in (1, 2)]
+    cards = [render_card(proposal, {}) for proposal in proposals]
+    assert all(whole for _, _, whole in places(batch_card(proposals, cards)))
+    note = f"Tried in a closed copy. It can't be applied: {'it is too large, ' * 10}and so on."
+    card = batch_card(proposals, [cards[0], replace(cards[1], notes=(note,))])
+    assert not any(whole for _, _, whole in places(card))
+    assert note in format_call(card)

@@ -114,8 +114,11 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
             head += [TextRun(" · "), *excerpt.lines[0].runs]
         else:
             below += excerpt.lines
-    notes = [TextRun(f" · {text.cut(note, INLINE_UNITS)[0]}", "italic") for note in row.notes]
-    return Excerpt([RichLine((*head, *notes)), *below], is_cut)
+    for note in row.notes:
+        shown_note, is_note_cut = text.cut(note, INLINE_UNITS)
+        is_cut = is_cut or is_note_cut
+        head.append(TextRun(f" · {shown_note}", "italic"))
+    return Excerpt([RichLine(tuple(head)), *below], is_cut)
 
 
 def render_field(field: PreviewField, room: int) -> Excerpt:
