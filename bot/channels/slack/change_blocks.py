@@ -156,7 +156,7 @@ def _cut_value(value: str | None, room: int) -> tuple[str | None, bool]:
 
 
 def _fits_inline(value: str | None) -> bool:
-    return value is None or (len(value) <= INLINE_UNITS and "\n" not in value)
+    return value is None or (text.width(value) <= INLINE_UNITS and "\n" not in value)
 
 
 def _write_block(label: TextRun, remark: str, value: str | None) -> list[RichLine]:

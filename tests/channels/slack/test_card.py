@@ -13,6 +13,7 @@ from bot.channels.base import Overview
 from bot.channels.slack import screens
 from bot.channels.slack.buttons import parse_value
 from bot.channels.slack.card import render, render_briefly
+from bot.channels.slack.change_blocks import render_field
 from bot.channels.slack.home import render_home as home_view
 from bot.channels.slack.screens import ModalSubject
 from bot.domain import kinds
@@ -283,6 +284,11 @@ def test_of_a_long_text_the_changed_lines_are_shown_and_no_others(card_factory: 
 def test_a_name_that_is_cut_is_one_click_away(card_factory: Factory, values: tuple[str, str]) -> None:
     assert render(card_factory(preview=(PreviewField("priority", *values),))).shows_all
     assert not render(card_factory(preview=(PreviewField("priority of it all " * 5, *values),))).shows_all
+
+
+def test_a_value_that_takes_many_units_has_lines_of_its_own() -> None:
+    assert len(render_field(PreviewField("mood", None, "x" * 100), 1000).lines) == 1
+    assert len(render_field(PreviewField("mood", None, "😀" * 100), 1000).lines) == 2
 
 
 def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None:
