@@ -204,6 +204,15 @@ async def test_a_teammate_that_ended_is_told_nothing_more(nod: TeamNod) -> None:
     assert "painter is done and can't receive messages" in nod.heard_by("lead")
 
 
+async def test_a_teammate_that_ended_is_not_stopped_again(nod: TeamNod) -> None:
+    await nod.begin(says("Done."))
+    nod.will("lead", says("Stop.", call("stop_teammate", teammate="painter", reason="not needed")))
+    await nod.say("stop it")
+    await nod.idle()
+    assert "painter is done already, so it can't be stopped." in nod.heard_by("lead")
+    assert "receive messages" not in nod.heard_by("lead")
+
+
 async def test_a_teammate_that_is_not_there_is_named_with_those_that_are(nod: TeamNod) -> None:
     await nod.begin(says("Done."))
     nod.will("lead", says("Stop.", call("stop_teammate", teammate="ghost", reason="boo")))

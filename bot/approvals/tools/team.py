@@ -124,7 +124,11 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         session: Session, context: EffectContext, teammate: Name, text: Task
     ) -> EffectResult:
         """Say something to a teammate that is at work."""
-        receiver = _find_at_work(session, context, teammate)
+        receiver = teams.get_by_name(session, context.conversation.id, teammate)
+        if receiver.stored_state is not TeammateState.WORKING:
+            raise ToolError(
+                f"{receiver.name} is {receiver.stored_state} and can't receive messages. Start another."
+            )
         note = f"[Nod] The lead agent says:\n{text}"
         jobs = teammates.send(session, receiver.id, note, context.asker, context.now)
         return EffectResult(f"{receiver.name} has been told.", jobs)
@@ -140,7 +144,9 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         session: Session, context: EffectContext, teammate: Name, reason: ShortText
     ) -> EffectResult:
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
-        stopped = _find_at_work(session, context, teammate)
+        stopped = teams.get_by_name(session, context.conversation.id, teammate)
+        if stopped.stored_state is not TeammateState.WORKING:
+            raise ToolError(f"{stopped.name} is {stopped.stored_state} already, so it can't be stopped.")
         why = f"The lead agent stopped it: {reason}"
         author = plans.make_lead_author(Act.STOP, reason)
         jobs = stops.stop(session, stopped, author, plans.LEAD.name, why, context.now, tell_lead=False)
@@ -211,16 +217,6 @@ def plan_step_done(
     """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
     jobs = plans.tick_step(session, context.conversation.id, step, context.now)
     return EffectResult(f"Step {step} is ticked off.", jobs)
-
-
-def _find_at_work(session: Session, context: EffectContext, name: str) -> Teammate:
-    """Return the teammate of that name. Raises ToolError if it does not exist or is not at work."""
-    teammate = teams.get_by_name(session, context.conversation.id, name)
-    if teammate.stored_state is not TeammateState.WORKING:
-        raise ToolError(
-            f"{teammate.name} is {teammate.stored_state} and can't receive messages. Start another."
-        )
-    return teammate
 
 
 def _format_teammate(teammate: Teammate) -> str:
