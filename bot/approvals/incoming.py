@@ -35,6 +35,7 @@ from bot.store import (
     tokens,
     transitions,
     turns,
+    unrecorded_changes,
     webhooks,
 )
 from bot.store.audit.log import Author
@@ -251,7 +252,7 @@ def open_request(
     author = Author.of_nod(Act.PROPOSE, asked_by)
     [proposal] = transitions.insert_proposals(session, [proposal], author)
     if proposal.kind.is_form:  # an MCP server's question
-        transitions.claim_question(session, proposal.id, process)
+        unrecorded_changes.store_waiting_process(session, proposal.id, process)
     if request.agent is not None and proposal.kind.runs:
         agent_calls.add_call(session, proposal, request.depth, now)
     if request.callback_url is not None:

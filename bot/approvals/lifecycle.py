@@ -29,9 +29,10 @@ from bot.domain.text import one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import messages, people, proposals, teams, transitions
+from bot.store import abandoned_work, messages, people, proposals, requirements, teams, transitions
 from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
+from bot.store.outdated_cards import has_outdated_cards
 from bot.store.rules import Policies
 
 # a note tells the model something; this one tells it that a change was undone
@@ -43,7 +44,7 @@ def request_redraw(session: Session, proposal: Proposal) -> Job:
 
     If no card is outdated, the returned job only tells listeners of the change (`CHANGED`).
     """
-    if transitions.has_outdated_cards(session, proposal):
+    if has_outdated_cards(session, proposal):
         return Job(Work.REDRAW, str(proposal.message_id))
     return CHANGED
 
@@ -140,7 +141,7 @@ def cancel_left_questions(session: Session, process: str, now: datetime) -> tupl
     ``process``: the id of this process, whose questions stay.
     """
     jobs: list[Job] = []
-    for proposal_id in transitions.list_abandoned_questions(session, process):
+    for proposal_id in abandoned_work.list_abandoned_questions(session, process):
         jobs += cancel_question(session, proposal_id, now)
     return tuple(jobs)
 
@@ -227,7 +228,7 @@ def require_another_approval(
     if proposal.requester_decides_alone or policy.find_quorum_objection(deciders, requester, needed):
         return proposal, ()
     author = Author.of_nod(Act.RAISE, redact_text(why))
-    raised = transitions.raise_requirements(session, proposal, author, now, deciders=deciders, quorum=needed)
+    raised = requirements.raise_requirements(session, proposal, author, now, deciders=deciders, quorum=needed)
     if raised is None:
         raise LostRace
     grants.end_with_raised_quorum(session, proposal.id, author, now)

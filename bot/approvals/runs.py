@@ -27,10 +27,11 @@ from bot.domain.proposals import Proposal
 from bot.domain.rulebook import Rulebook
 from bot.domain.text import escape_markdown, one_line
 from bot.errors import CallRefused, Disconnected
-from bot.store import agent_calls, notices, outputs, proposals, transitions
+from bot.store import agent_calls, notices, outputs, proposals, transitions, unrecorded_changes
 from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
+from bot.store.transitions import Claim
 
 # for the person in whose name a call ran, if the server's answer is for them alone
 _ANSWER_TEXT = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
@@ -80,12 +81,8 @@ def _claim_under(
     if _is_delayed(session, policy.rulebook, proposal, now):
         return None
     author = Author.of_nod(Act.EXECUTE)
-    version = policy.rulebook.version
-    # two conditions: no other run has the resource (``thing``), and the stored rules are these
-    # (``book_version``)
-    return transitions.change_proposal(
-        session, proposal, author, now, State.EXECUTING, owner=process, thing=resource, book_version=version
-    )
+    facts = Claim(process, policy.rulebook.version, thing=resource)
+    return transitions.change_proposal(session, proposal, author, now, State.EXECUTING, claim=facts)
 
 
 def _is_delayed(session: Session, rulebook: Rulebook, proposal: Proposal, now: datetime) -> bool:
@@ -116,7 +113,7 @@ def store_progress(session: Session, claimed: Proposal, text: str) -> tuple[Job,
 
     Returns the jobs.
     """
-    if transitions.store_progress(session, claimed, text):
+    if unrecorded_changes.store_progress(session, claimed, text):
         return (request_redraw(session, claimed),)
     return ()
 

@@ -16,6 +16,7 @@ from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import (
+    abandoned_work,
     agent_calls,
     events,
     outputs,
@@ -23,9 +24,9 @@ from bot.store import (
     proposals,
     questions,
     teams,
-    transitions,
     trials,
     turns,
+    unrecorded_changes,
 )
 from bot.store.database import Database
 from bot.telemetry import tracing
@@ -71,9 +72,9 @@ class Recovery:
 
     async def take_over(self, now: datetime) -> list[Job]:
         """End the executions and questions of processes that are gone. Return the next jobs; wake none."""
-        lost = await self.database.read(transitions.list_abandoned, self.process)
+        lost = await self.database.read(abandoned_work.list_abandoned_runs, self.process)
         jobs = await self._abandon(lost, now)
-        if await self.database.read(transitions.list_abandoned_questions, self.process):
+        if await self.database.read(abandoned_work.list_abandoned_questions, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
 
@@ -88,7 +89,7 @@ class Recovery:
         await self.database.write(turns.request_due_retries, now)
         no_longer_undoable = await read(proposals.list_undo_expired, now, _UNDO_BATCH)
         if no_longer_undoable:
-            await self.database.write(transitions.end_undo, no_longer_undoable)
+            await self.database.write(unrecorded_changes.end_undo, no_longer_undoable)
         jobs += [Job(Work.EXECUTE, proposal_id) for proposal_id in await read(proposals.list_approved)]
         # approved here, but this process has not begun to run them
         jobs += [Job(Work.EXECUTE, proposal_id) for proposal_id in self.execution.unstarted]

@@ -31,7 +31,7 @@ from bot.domain.rules import Rule
 from bot.domain.steps import REMINDER, is_place, take_steps
 from bot.domain.text import SHORT_ID_CHARS, escape_markdown
 from bot.domain.times import format_span
-from bot.store import notices, proposals, rules, transitions
+from bot.store import notices, proposals, requirements, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import Author
 from bot.store.database import Database
@@ -145,7 +145,7 @@ class Reminders:
             due_columns = time_steps(steps_after)
         deciders = proposal.deciders.escalate(added_roles, targets)
         author = Author.of_nod(Act.ESCALATE)
-        moved = transitions.raise_requirements(
+        moved = requirements.raise_requirements(
             session, proposal, author, now, deciders=deciders, **due_columns
         )
         if moved is None:

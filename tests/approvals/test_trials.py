@@ -106,7 +106,7 @@ async def test_an_approval_applies_what_was_tried_and_does_not_run_the_call(make
     await bank.press(Verb.APPROVE, p)
     await bank.idle()
     done = await bank.now(p)
-    assert (done.state, done.told) == (State.SUCCEEDED, "The total is 15")
+    assert (done.state, done.result_sentence) == (State.SUCCEEDED, "The total is 15")
     assert bank.books == {"total": 15, "tried": 2, "applied": p.idempotency_key}  # once more before it
 
 
@@ -124,7 +124,7 @@ async def test_where_the_world_changed_since_it_is_tried_again_and_people_are_as
     await bank.press(Verb.APPROVE, p)
     await bank.idle()
     again = await bank.now(p)
-    assert (again.state, again.round, again.changed) == (State.PROPOSED, 2, True)
+    assert (again.state, again.round, again.values_changed) == (State.PROPOSED, 2, True)
     assert again.preview[-1] == PreviewField("total", "20", "25")
     assert again.seen != p.seen
     assert (await bank.press(Verb.APPROVE, p, seen=p.seen)).answer is Answer.STALE
@@ -331,7 +331,7 @@ async def test_a_command_is_shown_by_what_it_does_and_applied_without_running_ag
     assert shown["content of a.txt"] == ("one\ntwo\n", "one\ntwo\nthree\n")
     done = await shell.approve(p)
     assert (done.state, done.ended_badly) == (State.SUCCEEDED, "Ended with code 3")
-    assert done.told == "Applied the result of its trial: 2 files changed"
+    assert done.result_sentence == "Applied the result of its trial: 2 files changed"
     assert (shell.around.workspace / "now").read_text() == shown["content of now"][1]
     assert json.loads(done.result)["stdout"] == "said\n"
     assert [(each.field, each.agrees) for each in done.read_again] == [
@@ -344,7 +344,7 @@ async def test_a_file_that_changed_since_is_tried_again(shell):
     p = await shell.tried("echo three >> a.txt")
     (shell.around.workspace / "a.txt").write_text("mine\n")
     again = await shell.approve(p)
-    assert (again.state, again.changed) == (State.PROPOSED, True)
+    assert (again.state, again.values_changed) == (State.PROPOSED, True)
     assert again.preview[-1] == PreviewField("content of a.txt", "mine\n", "mine\nthree\n")
 
 
@@ -373,7 +373,7 @@ async def test_a_death_at_any_write_leaves_a_true_end(shell):
 async def test_what_was_applied_is_undone_by_the_reverse_diff(shell):
     before = {path: found for path, found in shell.around.seen().items() if "/ws/" in path}
     p = await shell.tried("echo three >> a.txt; rm -r b; echo file > b; mkdir d; echo x > d/n; ln -s a.txt l")
-    assert shell.chat.card_of(p).undo == "Can be undone for 30 min."
+    assert shell.chat.card_of(p).undo_sentence == "Can be undone for 30 min."
     done = await shell.approve(p)
     assert (shell.around.workspace / "d" / "n").exists()
     reply = await shell.press(Verb.UNDO, done)
@@ -403,7 +403,7 @@ async def test_an_edited_command_can_be_undone_as_well(shell):
     p = await shell.tried("echo three >> a.txt")
     await shell.press(Verb.EDIT, p, arguments={"argv": ["sh", "-c", "echo four >> a.txt"]})
     edited = await shell.now(p)
-    assert shell.chat.card_of(edited).undo == "Can be undone for 30 min."
+    assert shell.chat.card_of(edited).undo_sentence == "Can be undone for 30 min."
     done = await shell.approve(edited)
     await shell.press(Verb.UNDO, done)
     await shell.idle()
@@ -420,7 +420,7 @@ async def test_an_edited_command_can_be_undone_as_well(shell):
 async def test_that_a_command_cannot_be_undone_is_on_its_card(shell, script, why):
     (shell.around.workspace / "long").write_bytes(b"x" * 1_000_001)
     p = await shell.tried(script)
-    assert shell.chat.card_of(p).undo == f"Nod can't undo this: {why}."
+    assert shell.chat.card_of(p).undo_sentence == f"Nod can't undo this: {why}."
     done = await shell.approve(p)
     assert (done.state, shell.chat.card_of(done).verbs) == (State.SUCCEEDED, ())
 

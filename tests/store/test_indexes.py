@@ -21,6 +21,7 @@ from bot.domain.rules import Rule
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
 from bot.store import (
+    abandoned_work,
     asked_calls,
     counts,
     outputs,
@@ -30,7 +31,6 @@ from bot.store import (
     questions,
     rules,
     teams,
-    transitions,
     turns,
 )
 from bot.store.audit import search, verification
@@ -265,8 +265,8 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "list": (proposals.list_in_states, [State.PROPOSED], 9),
         "due": (proposals.list_due_to_expire, now, 9),
         **{what: (proposals.list_due_for_action, what, now, 9) for what in TIMED_ACTIONS},
-        "abandoned": (transitions.list_abandoned, "me"),
-        "questions left": (transitions.list_abandoned_questions, "me"),
+        "abandoned": (abandoned_work.list_abandoned_runs, "me"),
+        "questions left": (abandoned_work.list_abandoned_questions, "me"),
         "approved": (proposals.list_approved,),
         "wanted": (turns.list_wanted,),
         "undelivered": (turns.list_with_undelivered, before, now),

@@ -10,7 +10,7 @@ from bot.domain.conversations import Turn, Usage
 from bot.domain.jobs import Process
 from bot.domain.proposal_states import State
 from bot.errors import TakenOver
-from bot.store import processes, transitions, turns
+from bot.store import abandoned_work, processes, turns
 from bot.store.database import Database
 from tests.kit import FakeClock
 from tests.store.conftest import Rows
@@ -114,9 +114,9 @@ def test_only_executions_of_gone_processes_are_abandoned(
     rows.decide(p)
     claimed = rows.claim(p, FIRST.id)
     assert claimed is not None
-    assert both.read_now(transitions.list_abandoned, SECOND.id) == []
+    assert both.read_now(abandoned_work.list_abandoned_runs, SECOND.id) == []
     gone(both, FIRST)
-    [lost] = both.read_now(transitions.list_abandoned, SECOND.id)
+    [lost] = both.read_now(abandoned_work.list_abandoned_runs, SECOND.id)
     both.write_now(runs.abandon, lost, clock(), rerun=False)
     late = both.write_now(runs.finish, claimed, State.SUCCEEDED, clock(), result="did it")
     assert late is None
