@@ -87,7 +87,7 @@ class AttachmentReader:
         """Fetch a file, unless its data is stored already, and read it. A failure is the content's fault."""
         if file.fault:
             return FileContent(kind=file.kind, fault=file.fault)
-        data, ref = await self.database.read(outputs.load_source, file.handle)
+        data, ref = await self.database.read(outputs.load_attachment_source, file.handle)
         if data is None:
             try:
                 async with asyncio.timeout(_FETCH_SECONDS):
@@ -111,7 +111,7 @@ class AttachmentReader:
                     handles.append(handle)
         if not handles:
             return transcript
-        contents = await self.database.read(outputs.load_contents, handles[-_MAX_PICTURES:])
+        contents = await self.database.read(outputs.load_bytes, handles[-_MAX_PICTURES:])
         return replace(transcript, pictures=await asyncio.to_thread(_encode_pictures, contents))
 
 
@@ -141,7 +141,7 @@ def _store_reading(
     is_streamed: bool,
 ) -> None:
     """Store the content of a file and the notice about it, if any, unless another turn has stored them."""
-    if outputs.mark_read(session, handle, content) and notice:
+    if outputs.store_content(session, handle, content) and notice:
         conversation_id = transcript.conversation.id
         last_heard_id = transcript.last_heard_id  # the id of the newest line that awaits an answer
         messages.add_notice(session, conversation_id, notice, last_heard_id, now, delivered=is_streamed)

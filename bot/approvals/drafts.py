@@ -132,8 +132,8 @@ async def _ask_reversibility(
 ) -> _Reversibility:
     """Ask the trial and the tool's own code if a call can be undone."""
     applies_trial = trial is not None and trial.applies
-    if trial is not None and applies_trial and trial.final:  # the reason why its changes can't be undone
-        return _Reversibility(can_be_undone=False, why_not=trial.final)
+    if trial is not None and applies_trial and trial.why_not_undone:
+        return _Reversibility(can_be_undone=False, why_not=trial.why_not_undone)
     if tool.undo is None:
         trial_undo = tool.trial_functions.undo if tool.trial_functions else None
         return _Reversibility(can_be_undone=applies_trial and trial_undo is not None)

@@ -21,6 +21,6 @@ def forget_conversation(session: Session, conversation_id: str, now: datetime) -
     conversations.forget_conversations(session, ids, now)
     for forget_conversations in hooks_of(session).forget_conversations:
         forget_conversations(session, ids, now)
-    outputs.delete_all(session, ids)
+    outputs.delete_of_conversations(session, ids)
     proposals.delete_inverses(session, ids)
     return 0

@@ -225,8 +225,8 @@ class Gate:
         )
         proposal = replace(proposal, preview=preview, trial=trial)
         if trial and trial.applies and judged.undo_seconds:
-            if trial.final:  # the trial showed why its changes can't be undone
-                proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.final))
+            if trial.why_not_undone:  # the trial showed why its changes can't be undone
+                proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.why_not_undone))
             elif tool.undo is None and tool.trial_functions and tool.trial_functions.undo:
                 # the tool can undo only what a trial has shown, not a run for real
                 proposal = replace(proposal, undo_seconds=judged.undo_seconds, inverse=None)

@@ -1,7 +1,7 @@
 """A press on several proposals: on all of one answer of the agent, or on the rows of a *batch* on one card.
 
 `split_press` splits such a press into one for each proposal, `decide_all` decides these in turn, and
-`count_outcomes` sums up the replies.
+`sum_up` makes one reply of theirs.
 """
 
 from collections import Counter
@@ -23,7 +23,6 @@ from bot.domain.verbs import Verb
 from bot.store import proposals
 from bot.store.rules import Policies
 
-# for a press on several proposals
 _NONE_LEFT_TEXTS = {
     Verb.STOP_ALL: "None of these is waiting to run.",
     Verb.UNDO_ALL: "None of these can be undone now.",
@@ -42,19 +41,19 @@ _MAX_REASONS = 5  # the most reasons of refusals in one reply
 
 
 class _PressOnEach(NamedTuple):
-    """The presses of a verb on several proposals."""
+    """The press that each proposal of a group gets, where a button presses on all of them."""
 
-    verb: Verb  # the verb on each proposal
-    state: State  # only proposals in this state get a press
+    verb: Verb
+    state: State  # only proposals in this state get the press
 
 
 _EACH_OF_ALL = {
     Verb.APPROVE_ALL: _PressOnEach(Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: _PressOnEach(Verb.DECLINE, State.PROPOSED),
-    Verb.STOP_ALL: _PressOnEach(Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
+    Verb.STOP_ALL: _PressOnEach(Verb.STOP_ALL, State.APPROVED),  # STOP is for runs that have begun
     Verb.UNDO_ALL: _PressOnEach(Verb.UNDO, State.SUCCEEDED),
 }
-"""The presses that a verb on several proposals stands for."""
+"""The press that each proposal gets, by the verb of the button for all."""
 BATCH_VERBS = frozenset(_EACH_OF_ALL)
 """The verbs of buttons that press on several proposals."""
 
@@ -80,8 +79,9 @@ def split_press(session: Session, press: Press | BatchDecision) -> SplitPress | 
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
     check_card(session, press, pressed)
     group = proposals.list_group_of(session, pressed)
-    # the round of this press is the sum of the group's rounds, which grows with a change to any proposal
-    if press.round is not None and press.round != sum(proposal.round for proposal in group):
+    # a button for a group has the sum of the rounds of its proposals, which grows with each new round
+    round_of_group = sum(proposal.round for proposal in group)
+    if press.round is not None and press.round != round_of_group:
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
     if isinstance(press, BatchDecision):
         presses = _list_chosen(press, group)
@@ -114,7 +114,7 @@ def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
         return Reply(Answer.ALREADY, text, tuple(group))
     presses = []
     for proposal in fitting:
-        # digest, ``seen`` and message are those of the pressed card, not of each proposal's own
+        # digest, ``seen`` and ``ref`` belong to the pressed card, not to the card of this proposal
         press_on_each = replace(press, verb=verb, proposal_id=proposal.id, digest=None, seen=None, ref=None)
         if press.round is not None:
             press_on_each = replace(press_on_each, round=proposal.round)
@@ -164,7 +164,7 @@ def decide_all(
     return [decide(session, press, policies, now) for press in presses]
 
 
-def find_inverse(outcome: PressOutcome) -> Proposal | None:
+def find_undo_proposal(outcome: PressOutcome) -> Proposal | None:
     """Return the proposal that a press on Undo has opened, or None."""
     for proposal in outcome.reply.proposals:
         if proposal.undoes_proposal_id:
@@ -172,7 +172,7 @@ def find_inverse(outcome: PressOutcome) -> Proposal | None:
     return None
 
 
-def count_outcomes(split: SplitPress, outcomes: Sequence[PressOutcome]) -> PressOutcome:
+def sum_up(split: SplitPress, outcomes: Sequence[PressOutcome]) -> PressOutcome:
     """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
 
     For example: "2 approved. “Delete the page” not: You may not decide this."
@@ -187,8 +187,7 @@ def count_outcomes(split: SplitPress, outcomes: Sequence[PressOutcome]) -> Press
         proposals_shown += reply.proposals
         if reply.answer is not Answer.ACCEPTED:
             refused.setdefault(reply.text, []).append(outcome)
-        # the last proposal of a reply: after Undo the one of the inverse call, else the pressed one
-        elif reply.proposals[-1].state is State.PROPOSED:
+        elif _is_still_open(outcome):
             accepted[_OPEN_OUTCOMES[press.verb]] += 1
         else:
             accepted[_OUTCOMES[press.verb]] += 1
@@ -207,6 +206,12 @@ def count_outcomes(split: SplitPress, outcomes: Sequence[PressOutcome]) -> Press
     answer = Answer.ACCEPTED if accepted else outcomes[0].reply.answer
     reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.needing_own_card))
     return PressOutcome(reply, tuple(jobs))
+
+
+def _is_still_open(outcome: PressOutcome) -> bool:
+    """Return whether people are still asked after an accepted press."""
+    decided = outcome.reply.proposals[-1]  # the pressed proposal; after Undo, the one that undoes it
+    return decided.state is State.PROPOSED
 
 
 def _name_refused(refusals: Sequence[PressOutcome]) -> str:

@@ -133,7 +133,7 @@ class Presses:
         outcomes: list[PressOutcome] = []
         for start in range(0, len(split.presses), _PRESSES_AT_A_TIME):
             outcomes += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
-        return group_presses.count_outcomes(split, outcomes)
+        return group_presses.sum_up(split, outcomes)
 
     async def _decide_all(self, presses: Sequence[Press]) -> list[PressOutcome]:
         """Decide presses in one transaction, or each in its own if one of them loses a race."""
@@ -164,8 +164,8 @@ class Presses:
             except (ToolError, LostRace) as error:
                 outcome = PressOutcome(Reply(Answer.INVALID, error.message))
             outcomes.append(outcome)
-            first_inverse = first_inverse or group_presses.find_inverse(outcome)
-        return group_presses.count_outcomes(split, outcomes)
+            first_inverse = first_inverse or group_presses.find_undo_proposal(outcome)
+        return group_presses.sum_up(split, outcomes)
 
     async def _decide(self, press: Press, prepared: Prepared) -> PressOutcome:
         return await self.database.write(

@@ -5,7 +5,7 @@ a command in a *cage*: a closed environment with a copy of the files. `Trials.at
 changes become the proposal's preview. It is called only if people will be asked, and the model is not told.
 The tool also returns a *token*: what it needs to make exactly these changes. The token is stored as JSON, and
 found again by its hash, which the proposal has. Only `Trials.apply` changes anything: it gives the token back
-to the tool. The proposal is approved then, and this process has claimed its run. People may also approve a
+to the tool. By then the proposal is approved, and this process has claimed its run. People may also approve a
 run for real instead, which ignores the trial.
 
 `Trials.settle` finds the outcome of a run that was cut off, with or without a trial.
@@ -41,7 +41,7 @@ from bot.tools.trial import TrialFunctions, TrialOutput
 log = logger(__name__)
 
 _TRIAL_SECONDS = 150.0
-_QUEUE_SECONDS = 0.5  # the time between two checks if another trial of the person has ended
+_QUEUE_SECONDS = 0.5  # the time between two checks whether another trial of the person has ended
 _MAX_OUTPUT_CHARS = 2000  # the characters that are kept of the end of a trial's output
 _MAX_TOKEN_CHARS = 32_000_000  # of a token as JSON
 
@@ -70,7 +70,7 @@ class Trials:
     process: str  # the id of this process
 
     async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> PreviewAndTrial:
-        """Return the preview of a call that people are asked about, with a trial if its tool has one."""
+        """Return the preview of a call that people are asked about; if its tool can try it, with a trial."""
         preview = await preview_of(tool, arguments)
         if tool.trial_functions is None:
             return PreviewAndTrial(preview, None)
@@ -84,7 +84,7 @@ class Trials:
         asker: Actor,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> PreviewAndTrial:
-        """Try a call, and return its preview with the changes that it would make. The trial is recorded.
+        """Try a call, and add the changes that it would make to its preview. The trial is recorded.
 
         ``preview``: the call's own preview. ``show`` is called with a text about the trial when it begins. A
         person who has too many trials under way waits until one ends.
@@ -102,17 +102,12 @@ class Trials:
         try:
             if show is not None:
                 await show(f"Trying first: {summary}")
-            with redact_in_logs(secrets_in(arguments, tool.parameters)):
-                try:
-                    fields, trial, token_json = await self._try_tool(tool, tool.trial_functions, arguments)
-                except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
-                    fields = ()
-                    trial = Trial(tried=False, why=describe_and_log(error, tool.name))
+            fields, trial, token_json = await self._try_or_explain(tool, tool.trial_functions, arguments)
             recorded_end = {
                 "ended": _describe_end(trial),
                 "cage": trial.cage,
                 "files": len(trial.files),
-                "applies": trial.token,  # the hash of the token; empty if the changes can't be applied
+                "applies": trial.token_hash,  # empty if the changes can't be applied
             }
         finally:
             end = partial(trials.end_trial, token=token_json)
@@ -136,6 +131,17 @@ class Trials:
                 return key
             await asyncio.sleep(_QUEUE_SECONDS)  # the person has too many trials under way
 
+    async def _try_or_explain(
+        self, tool: Tool, functions: TrialFunctions, arguments: Mapping[str, Any]
+    ) -> _TrialOutcome:
+        """Run a tool's own trial. If it fails, the outcome says why the call was not tried."""
+        with redact_in_logs(secrets_in(arguments, tool.parameters)):
+            try:
+                return await self._try_tool(tool, functions, arguments)
+            except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
+                why = describe_and_log(error, tool.name)
+                return _TrialOutcome((), Trial(tried=False, why=why), None)
+
     async def _try_tool(
         self, tool: Tool, functions: TrialFunctions, arguments: Mapping[str, Any]
     ) -> _TrialOutcome:
@@ -149,13 +155,13 @@ class Trials:
         if not refusal:
             token_hash = await asyncio.to_thread(hash_text, token_json)
         trial = Trial(
-            why=refusal,
+            why=refusal,  # why the changes can't be applied, if they can't
             cage=output.cage,
             exit=output.exit,  # the code with which a command ended; None if the trial ran no command
             output=replace_unstorable(output.output[-_MAX_OUTPUT_CHARS:]),
             files=output.files,
-            token=token_hash,
-            final=one_line(output.final),  # the reason why the changes can't be undone, if they can't
+            token_hash=token_hash,
+            why_not_undone=one_line(output.final),
         )
         fields = []
         if output.exit is not None:
@@ -167,7 +173,7 @@ class Trials:
 
     async def _load_token(self, proposal: Proposal) -> Any:
         """Return the token that applies a trial. Raises ToolError if it is no longer stored."""
-        token_hash = proposal.trial.token if proposal.trial else ""
+        token_hash = proposal.trial.token_hash if proposal.trial else ""
         token_json = await self.database.read(trials.load_token, token_hash)
         if token_json is None:
             raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
@@ -236,7 +242,7 @@ class Trials:
 
 
 def _describe_end(trial: Trial) -> str:
-    """Describe the outcome of a trial for people, for example "done, 2 files would change"."""
+    """Describe the outcome of a trial for people, for example "ended with code 0, 2 files would change"."""
     if not trial.tried:
         return f"not tried: {one_line(trial.why)}"
     end = "done" if trial.exit is None else f"ended with code {trial.exit}"

@@ -23,7 +23,7 @@ MAX_CALL_FILES = 8
 """The most files that a program gets with the answer of one call."""
 
 MAX_CALL_BYTES = 2_000_000
-"""The most bytes of these files together."""
+"""The most bytes of all files that a program gets with the answer of one call."""
 
 _MAX_NAME_CHARS = 80
 _MAX_ENDING_CHARS = 10  # the longest ending of a file's name; a longer ending is a part of the name
@@ -35,7 +35,7 @@ class File:
     """A file for people."""
 
     name: str  # as its tool gave it; `safe_name` makes a name that platforms and disks take
-    text: str  # the content, or the text in ``data`` where that is set
+    text: str  # the content; for a file with ``data``, the text that was found in that
     data: bytes | None = None  # the content, if it is not a text
     kind: str = ""  # the media type of ``data``
 
@@ -80,10 +80,10 @@ def read_json_fields(text: str) -> tuple[tuple[str, str], ...]:
     Fields with the value "" are left out, unless all have it.
     """
     try:
-        data = json.loads(text)
-        if not isinstance(data, dict) or len(data) > _MAX_FIELDS:
+        fields = json.loads(text)
+        if not isinstance(fields, dict) or len(fields) > _MAX_FIELDS:
             return ()
-        shown = {name: value for name, value in data.items() if value != ""} or data
+        shown = {name: value for name, value in fields.items() if value != ""} or fields
         return tuple((label_of(name), speak_value(value, is_choice=False)) for name, value in shown.items())
     except (ValueError, RecursionError):
         return ()
@@ -114,18 +114,18 @@ def prepare_for_people(text: str) -> str:
     data = redact_text(plain).encode(errors="replace")  # again: the lines may reveal another secret
     if len(data) <= MAX_SENT_TEXT_BYTES:
         return data.decode()
-    room = MAX_SENT_TEXT_BYTES - len(_name_left_out(len(data)))
+    room = MAX_SENT_TEXT_BYTES - len(_format_missing_bytes(len(data)))
     kept = data[:room].decode(errors="ignore")  # without the half of a character at the cut
-    return kept + _name_left_out(len(data) - len(kept.encode()))
+    return kept + _format_missing_bytes(len(data) - len(kept.encode()))
 
 
-def _name_left_out(count: int) -> str:
+def _format_missing_bytes(count: int) -> str:
     return f"\n[{count} more bytes left out]\n"
 
 
 def fits_card(text: str) -> bool:
     """Return whether a card shows a result in full."""
-    if len(text) > MAX_SHOWN_UTF16_UNITS:
+    if len(text) > MAX_SHOWN_UTF16_UNITS:  # each character has at least one unit
         return False
     utf16_units = len(text.encode("utf-16-le", errors="replace")) // 2
     return utf16_units <= MAX_SHOWN_UTF16_UNITS

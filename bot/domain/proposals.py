@@ -314,7 +314,7 @@ class Proposal:
         fields = [(change.field, change.old_value, change.new_value) for change in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
         if self.trial:
-            shown.append(self.trial.token)
+            shown.append(self.trial.token_hash)
         lines = [(annotation.name, annotation.text) for annotation in self.frozen_annotations]
         if lines:
             shown.append(lines)

@@ -97,7 +97,7 @@ class Recovery:
         jobs += [Job(Work.TURN, conversation_id) for conversation_id in wanted_turns]
         for list_ids in (
             turns.list_with_undelivered,
-            outputs.list_with_unposted,
+            outputs.list_conversations_with_unposted,
             questions.list_homes_with_untold,
         ):
             conversation_ids = await read(list_ids, unposted_since, now)

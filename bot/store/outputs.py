@@ -1,5 +1,7 @@
 """Files of a conversation as rows: long output of tools, files that tools make, and files that people attach.
 
+The table is called ``output`` after the first of these.
+
 Each has a *handle*, its id, by which the model reads further parts of it with its tool in
 ``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
@@ -54,18 +56,18 @@ class OutputRow(Row, table=True):
     text: str = Field(sa_type=Text)  # all of its text
     data: bytes | None = Field(default=None, sa_type=LargeBinary)  # its bytes, if it is more than a text
     kind: str = ""  # its media type; empty for a text, and for an attached file that was not read yet
-    size: int = 0  # bytes; 0 for a text
+    size: int = 0  # the length of ``data`` in bytes; 0 for a text
     actor: str | None = None  # the account that attached it; NULL for a file that a tool made
     ref: str = ""  # the channel's reference to an attached file that was not read yet, to fetch the file by
     fault: str = ""  # why an attached file can't be read
-    ready: bool = True  # False for an attached file that was not read yet
+    ready: bool = True  # it was read; False for an attached file that was not read yet
     posted: bool = False  # people have the file, or can never get it
     origin: str | None = None  # the `Origin` of an attached file; NULL in older rows
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
 _OUTPUT = table_of(OutputRow)
-UNPOSTED = (
+UNPOSTED = (  # also a part of the statements of other modules
     select(_OUTPUT)
     .where(_OUTPUT.c.conversation_id == bindparam("conversation_id"), ~_OUTPUT.c.posted)
     .order_by(_OUTPUT.c.created_at, _OUTPUT.c.id)
@@ -101,7 +103,7 @@ class ListedFile(NamedTuple):
 
     handle: str
     name: str
-    size: int  # bytes; for a text its characters
+    size: int  # the length in bytes, or that of a text in characters
     at: datetime
     conversation_id: str
     title: str
@@ -123,7 +125,7 @@ class AttachedAmount(NamedTuple):
 
 
 class AttachmentSource(NamedTuple):
-    """What an attached file is read from."""
+    """The source from which an attached file is read."""
 
     data: bytes | None  # its bytes; None if they are not stored
     ref: str  # its channel's reference, to fetch it by; empty if it was read or deleted
@@ -191,7 +193,7 @@ def list_unposted(session: Session, conversation_id: str) -> list[StoredOutput]:
     return [_to_output(row) for row in rows]
 
 
-def list_with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
+def list_conversations_with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
     """Return the ids of conversations with a file from before a moment that is not posted yet."""
     is_from_before = is_old(OutputRow.created_at, before, now)
     query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), is_from_before)
@@ -271,67 +273,62 @@ def store_attached(
 def count_attached_since(session: Session, actor: Actor, since: datetime) -> AttachedAmount:
     """Return the amount of files that an account attached since then."""
     accepted_size = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
-    found = select(func.count(), func.coalesce(func.sum(accepted_size), 0)).where(
-        _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
+    query = select(func.count(), func.coalesce(func.sum(accepted_size), 0)).where(
+        _OUTPUT.c.actor == str(actor),
+        _OUTPUT.c.actor.is_not(None),  # the condition of the index `output_of_person`
+        _OUTPUT.c.created_at > since,
     )
-    count, size = session.connection().execute(found).one()
+    count, size = session.connection().execute(query).one()
     return AttachedAmount(count, int(size))
 
 
 def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
     """Return the attached files that are still stored, by handle, with the beginning of their text."""
     out = _OUTPUT.c
-    # in the order of the fields of `Attachment`
-    columns = (
-        out.id,
-        out.name,
-        out.size,
-        out.kind,
-        func.substr(out.text, 1, MAX_RESULT),
-        func.length(out.text),
-        out.fault,
-        out.ready,
-        out.origin,
-    )
+    beginning = func.substr(out.text, 1, MAX_RESULT).label("beginning")
+    length = func.length(out.text).label("length")
+    columns = (out.id, out.name, out.size, out.kind, beginning, length, out.fault, out.ready, out.origin)
     query = select(*columns).where(  # type: ignore[call-overload]
         out.conversation_id == conversation_id, out.id.in_(handles)
     )
     rows = session.connection().execute(query)
-    return {row.id: replace(Attachment(*row), origin=Origin(row.origin or "")) for row in rows}
+    return {row.id: _to_attachment(row) for row in rows}
 
 
-def load_source(session: Session, handle: str) -> AttachmentSource:
-    """Return what an attached file is read from."""
-    found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
-    row = session.connection().execute(found).first()
+def load_attachment_source(session: Session, handle: str) -> AttachmentSource:
+    """Return the bytes of an attached file, or the reference to fetch it by; nothing if it was deleted."""
+    query = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
+    row = session.connection().execute(query).first()
     if row:
         return AttachmentSource(row.data, row.ref)
     return AttachmentSource(None, "")
 
 
-def load_contents(session: Session, handles: Collection[str]) -> dict[str, FileBytes]:
+def load_bytes(session: Session, handles: Collection[str]) -> dict[str, FileBytes]:
     """Return the bytes of these files by handle; files without bytes are left out."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
     rows = session.connection().execute(query)
     return {row.id: FileBytes(row.kind, row.data) for row in rows if row.data}
 
 
-def mark_read(session: Session, handle: str, read: FileContent) -> bool:
+def store_content(session: Session, handle: str, content: FileContent) -> bool:
     """Store the content of an attached file; False where the file was deleted, or read before."""
-    content: dict[str, Any] = {
-        "text": replace_unstorable(read.text_for_model),
-        "data": read.data,
-        "kind": read.kind,
-        "fault": read.fault,
+    values: dict[str, Any] = {
+        "text": replace_unstorable(content.text_for_model),
+        "data": content.data,
+        "kind": content.kind,
+        "fault": content.fault,
+        "ref": "",
+        "ready": True,
     }
-    if read.data:
-        content["size"] = len(read.data)
+    if content.data:
+        values["size"] = len(content.data)
     is_unread = (_OUTPUT.c.id == handle) & ~_OUTPUT.c.ready
-    stored = update(_OUTPUT).where(is_unread).values(**content, ref="", ready=True)
-    return bool(count_changed(session.execute(stored)))
+    statement = update(_OUTPUT).where(is_unread).values(**values)
+    return bool(count_changed(session.execute(statement)))
 
 
-def load_part(
+def load_text_part(
     session: Session, conversation_id: str, handle: str, offset: int, max_chars: int
 ) -> Part | None:
     """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
@@ -339,7 +336,7 @@ def load_part(
     The handle ``call-MESSAGE-POSITION`` is for the result of a call: the id of the answer, and the position
     of the call in it, from 0 on (``bot/agent/history_parts.py``).
     """
-    if handle.startswith("call-"):
+    if handle.startswith("call-"):  # the tool has checked that two numbers follow
         _, message_id, position = handle.split("-")
         text = _load_result_of_call(session, conversation_id, int(message_id), int(position))
     else:
@@ -368,7 +365,7 @@ def _load_result_of_call(
     return None
 
 
-def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
+def delete_of_conversations(session: Session, conversation_ids: Sequence[str]) -> None:
     """Delete the files of these conversations."""
     session.execute(delete(_OUTPUT).where(_OUTPUT.c.conversation_id.in_(conversation_ids)))
 
@@ -380,3 +377,18 @@ def purge(session: Session, before: datetime, limit: int) -> int:
 
 def _to_output(row: Any) -> StoredOutput:
     return StoredOutput(row.id, File(row.name, row.text, row.data, row.kind), row.proposal_id)
+
+
+def _to_attachment(row: Any) -> Attachment:
+    """Return an attached file from the columns of `find_attached`."""
+    return Attachment(
+        handle=row.id,
+        name=row.name,
+        size=row.size,
+        kind=row.kind,
+        text=row.beginning,
+        length=row.length,
+        fault=row.fault,
+        ready=row.ready,
+        origin=Origin(row.origin or ""),
+    )

@@ -25,7 +25,6 @@ from bot.store.tables.row import Row, is_old, make_json_column, table_of
 from bot.store.tables.rules import BookRow
 
 JsonObject = Mapping[str, Any]
-"""A JSON object."""
 
 
 class StateRow(Row, table=True):
@@ -40,10 +39,11 @@ class StateRow(Row, table=True):
 
 
 _ROWS = table_of(StateRow)
+_ROOM = _ROWS.c.channel
 # for `list_states`: all states of a room, and those whose keys begin with a prefix
-_ALL = select(StateRow.key, StateRow.state).where(_ROWS.c.channel == bindparam("room"))
+_ALL = select(StateRow.key, StateRow.state).where(bindparam("room") == _ROOM)
 # not LIKE, which has wildcards, and which on SQLite ignores case
-_BELOW = _ALL.where(
+_WITH_PREFIX = _ALL.where(
     func.substr(_ROWS.c.key, 1, func.length(bindparam("prefix", type_=String))) == bindparam("prefix")
 )
 
@@ -63,27 +63,24 @@ def lock_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
 def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict[str, Any]]:
     """Return the states of a room by key, for keys that begin with ``prefix``."""
     if prefix:
-        rows = session.connection().execute(_BELOW, {"room": room, "prefix": prefix})
+        rows = session.connection().execute(_WITH_PREFIX, {"room": room, "prefix": prefix})
     else:
         rows = session.connection().execute(_ALL, {"room": room})
     return {row.key: row.state for row in rows}
 
 
-def list_unchanged_keys(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
-    """Return the keys whose state was stored at ``before`` or earlier, or after ``now``.
+def list_unchanged_keys(session: Session, room: str, until: datetime, now: datetime) -> list[str]:
+    """Return the keys whose state is unchanged since ``until``.
 
-    A time after ``now`` means that the clock was set back.
+    A state that was stored after ``now``, before the clock was set back, counts as unchanged, too.
     """
-    return list(
-        session.exec(
-            select(StateRow.key).where(_ROWS.c.channel == room, is_old(_ROWS.c.updated_at, before, now))
-        )
-    )
+    is_unchanged = is_old(_ROWS.c.updated_at, until, now)
+    return list(session.exec(select(StateRow.key).where(room == _ROOM, is_unchanged)))
 
 
 def count_states(session: Session, room: str) -> int:
     """Return the number of keys in a room."""
-    return session.exec(select(func.count()).select_from(StateRow).where(_ROWS.c.channel == room)).one()
+    return session.exec(select(func.count()).select_from(StateRow).where(room == _ROOM)).one()
 
 
 def store_state(session: Session, room: str, key: str, state: JsonObject | None, now: datetime) -> None:
@@ -97,24 +94,25 @@ def store_state(session: Session, room: str, key: str, state: JsonObject | None,
 
 def add_state(session: Session, room: str, key: str, state: JsonObject, now: datetime) -> bool:
     """Store the first state at a key; False, storing nothing, if the key has one, also by another process."""
+    insert_state = insert_or_ignore(session, StateRow, "key")  # returns the inserted key
     values = {"channel": room, "key": key, "state": dict(state), "updated_at": now}
-    inserted = session.connection().execute(insert_or_ignore(session, StateRow, "key"), values)
+    inserted = session.connection().execute(insert_state, values)
     return inserted.first() is not None
 
 
-def pop_state(session: Session, room: str, key: str, after: datetime) -> JsonObject | None:
-    """Delete and return a state that was stored after a moment, or None.
+def pop_state(session: Session, room: str, key: str, since: datetime) -> JsonObject | None:
+    """Delete and return a state, if it was stored after ``since``, else None.
 
     Of several callers at the same time, one gets the state.
     """
-    deleted = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
-    row = session.execute(deleted.returning(col(StateRow.state))).first()
+    statement = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > since)
+    row = session.execute(statement.returning(col(StateRow.state))).first()
     return row[0] if row else None
 
 
 def forget_states(session: Session, room: str, until: datetime) -> None:
-    """Delete the states of a room that have been unchanged since a moment."""
-    session.execute(delete(StateRow).where(_ROWS.c.channel == room, _ROWS.c.updated_at <= until))
+    """Delete the states of a room that are unchanged since ``until``."""
+    session.execute(delete(StateRow).where(room == _ROOM, _ROWS.c.updated_at <= until))
 
 
 def load_task_state(session: Session, name: str) -> JsonObject:
@@ -153,4 +151,4 @@ def claim_day(session: Session, name: str, today: date) -> bool:
 
 
 def _is_at(room: str, key: str) -> ColumnElement[bool]:
-    return and_(_ROWS.c.channel == room, _ROWS.c.key == key)
+    return and_(room == _ROOM, _ROWS.c.key == key)

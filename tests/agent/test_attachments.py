@@ -144,7 +144,7 @@ async def test_one_persons_file_never_reaches_anothers_turn(nod: Nod) -> None:
     await nod.idle()
     assert "geese" not in str(nod.model.transcripts[-1])
     whose = (mine.conversation.id, (await nod.transcript(his)).conversation.id)
-    found = [await nod.database.read(outputs.load_part, ident, handle, 0, 100) for ident in whose]
+    found = [await nod.database.read(outputs.load_text_part, ident, handle, 0, 100) for ident in whose]
     assert [part.text if part else None for part in found] == ["forty-two geese", None]
 
 

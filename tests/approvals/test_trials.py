@@ -260,7 +260,7 @@ async def test_trials_are_in_the_audit_log_with_who_what_and_how_they_ended(make
     assert [row["verb"] for row in rows] == ["try", "tried"]
     assert {row["actor"] for row in rows} == {str(ANA)}
     assert rows[0]["after"]["call"] == "Book 5"
-    assert rows[1]["after"]["applies"] == p.trial.token
+    assert rows[1]["after"]["applies"] == p.trial.token_hash
 
 
 @pytest.mark.parametrize("fault", [ConnectionError, asyncio.CancelledError])
@@ -288,7 +288,7 @@ async def test_what_was_tried_is_not_applied_once_it_is_altered(make):
     [p] = await bank.proposed(5)
 
     def alter(session):
-        session.get(store.TrialTokenRow, p.trial.token).content = '{"from": 10, "to": 1000}'
+        session.get(store.TrialTokenRow, p.trial.token_hash).content = '{"from": 10, "to": 1000}'
 
     await bank.database.write(alter)
     await bank.press(Verb.APPROVE, p)

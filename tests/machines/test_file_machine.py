@@ -203,7 +203,7 @@ class FileMachine(RuleBasedStateMachine):
                 file = here.get(handle)
                 assert (found is None) == (file is None)
                 assert found is None or WORD.findall(found.text) == [file.word] * file.readable
-                part = await read(outputs.load_part, place, handle, 0, 100)
+                part = await read(outputs.load_text_part, place, handle, 0, 100)
                 assert (part is None) == (file is None)
         for who in (ANA, BEN):
             own = {place for place in PLACES if place.channel == "http" and PLACES[place] == [who]}

@@ -98,7 +98,7 @@ class Rows:
             if isinstance(found, Reply):
                 return PressOutcome(found)
             each = self.database.write_now(group_presses.decide_all, found.presses, POLICIES, self.clock())
-            return group_presses.count_outcomes(found, each)
+            return group_presses.sum_up(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:

@@ -179,6 +179,6 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
 def test_kept_text_is_read_in_its_conversation_alone(rows: Rows) -> None:
     here, there = said(rows.say()), said(rows.say(at=Address("wall", "room")))
     handle = rows.database.write_now(outputs.store_output, here, File("look.txt", "abcdef"), rows.clock())
-    assert rows.database.read_now(outputs.load_part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
-    assert rows.database.read_now(outputs.load_part, there, handle, 2, 3) is None
-    assert rows.database.read_now(outputs.load_part, here, "out-0", 2, 3) is None
+    assert rows.database.read_now(outputs.load_text_part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
+    assert rows.database.read_now(outputs.load_text_part, there, handle, 2, 3) is None
+    assert rows.database.read_now(outputs.load_text_part, here, "out-0", 2, 3) is None

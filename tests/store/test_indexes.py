@@ -270,7 +270,7 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "approved": (proposals.list_approved,),
         "wanted": (turns.list_wanted,),
         "undelivered": (turns.list_with_undelivered, before, now),
-        "unposted": (outputs.list_with_unposted, before, now),
+        "unposted": (outputs.list_conversations_with_unposted, before, now),
         "untold": (questions.list_homes_with_untold, before, now),
         "cards": (posted_cards.list_outdated_messages,),
         "teams": (teams.list_with_outdated_message,),

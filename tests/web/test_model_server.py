@@ -190,10 +190,10 @@ async def test_what_was_left_out_can_be_read_again_by_its_handle(meet: Meet) -> 
         first = next(text for text in of_role(server.requests[-1], "tool") if "thing 0" in text)
         handle = first.partition("handle='")[2].partition("'")[0]
         assert len(first) < 400
-        found = await nod.app.database.read(outputs.load_part, at, handle, 9, 100)
+        found = await nod.app.database.read(outputs.load_text_part, at, handle, 9, 100)
         assert found is not None
         assert found.text.startswith("a fact. a fact.")
-        assert await nod.app.database.read(outputs.load_part, "another", handle, 9, 100) is None
+        assert await nod.app.database.read(outputs.load_text_part, "another", handle, 9, 100) is None
 
 
 SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}

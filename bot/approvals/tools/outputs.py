@@ -48,7 +48,9 @@ def output_tools(database: Database) -> FixedToolset:
             offset: the first character to read, from 0
 
         """
-        found = await database.read(outputs.load_part, context.conversation_id, handle, offset, _PART_CHARS)
+        found = await database.read(
+            outputs.load_text_part, context.conversation_id, handle, offset, _PART_CHARS
+        )
         if found is None:
             raise ToolError(f"There is no output {handle} in this conversation; it may have been forgotten.")
         return {"text": found.text, "next_offset": found.next_offset, "total": found.total}

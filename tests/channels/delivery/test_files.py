@@ -226,7 +226,7 @@ async def test_where_people_fetch_results_themselves_nothing_is_posted_or_left_t
     await nod.restart()
     p = await printed(nod, 2000)
     await nod.tick(timedelta(seconds=61))
-    assert await nod.database.read(outputs.list_with_unposted, nod.clock(), nod.clock()) == []
+    assert await nod.database.read(outputs.list_conversations_with_unposted, nod.clock(), nod.clock()) == []
     [kept] = await nod.database.read(outputs.list_of_proposal, await nod.now(p))
     assert kept.file.text == p.result
 
