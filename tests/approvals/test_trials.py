@@ -21,6 +21,7 @@ from bot.domain.proposal_states import Cause, State
 from bot.domain.proposals import Proposal
 from bot.domain.rule_values import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import trials as store
@@ -277,6 +278,12 @@ async def test_a_trial_has_ended_also_if_people_could_not_be_shown_that_it_began
     assert [row["verb"] for row in rows] == ["try", "tried"]
     assert rows[1]["after"]["ended"] == "it was stopped"
     assert "tried" not in bank.books
+
+
+def test_a_trial_is_stored_under_the_keys_of_earlier_releases():
+    trial = Trial(token_hash="abc", why_not_undone="It is too big.")
+    assert trial.as_json == {"tried": True, "token": "abc", "final": "It is too big."}
+    assert Trial.from_json(trial.as_json) == trial
 
 
 def _rows(session: Session) -> list[dict[str, Any]]:
