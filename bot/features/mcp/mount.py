@@ -24,10 +24,11 @@ PROMPT_WAIT_SECONDS = 600
 
 
 class McpMount:
-    """The ASGI application at ``/mcp``, as a `Service`. The protocol keeps no state between two requests.
+    """The ASGI application at ``/mcp``, a `Service` of its feature.
 
-    The first request loads the SDK and starts its application, in a task that runs until `stop`. Nothing is
-    loaded earlier, since it takes half a second and most installations get no such request.
+    The protocol keeps no state between two requests. The first request loads the SDK and starts its
+    application, in a task that runs until `stop`. If the start fails, the next request tries it again. Nothing
+    is loaded earlier, since it takes half a second and most installations get no such request.
     """
 
     def __init__(self, prompt_wait_seconds: int = PROMPT_WAIT_SECONDS) -> None:
@@ -52,12 +53,18 @@ class McpMount:
             raise HttpError(503, "stopping")
         app: FastAPI = scope["app"]
         await app.state.site.authenticate(HTTPConnection(scope))
-        if self._sdk_app_future is None:
-            self._sdk_app_future = future = asyncio.get_running_loop().create_future()
-            self._sdk_task = asyncio.create_task(self._run_sdk(app, future), name="mcp sessions")
         # shielded, since the end of one request must not cancel the start for all others
-        sdk_app = await asyncio.shield(self._sdk_app_future)
+        sdk_app = await asyncio.shield(self._ensure_started(app))
         await sdk_app(scope, receive, send)
+
+    def _ensure_started(self, app: FastAPI) -> "asyncio.Future[ASGIApp]":
+        """Start the SDK's application unless it runs or starts. Returns the future of it."""
+        if self._sdk_app_future is None or self._sdk_task is None or self._sdk_task.done():
+            self._sdk_app_future = asyncio.get_running_loop().create_future()
+            self._sdk_task = asyncio.create_task(
+                self._run_sdk(app, self._sdk_app_future), name="mcp sessions"
+            )
+        return self._sdk_app_future
 
     async def _run_sdk(self, app: FastAPI, sdk_app_future: "asyncio.Future[ASGIApp]") -> None:
         """Start the SDK's application as the result of ``sdk_app_future``, and end it when the service stops.
@@ -66,11 +73,17 @@ class McpMount:
         """
         try:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
-            wait_seconds = app.state.features.settings.agent_wait
+            call_wait_seconds = app.state.features.settings.agent_wait
             connect = partial(_connect, app)
-            async with mcp_server.run_http_app(connect, self._prompt_wait_seconds, wait_seconds) as http_app:
+            async with mcp_server.run_http_app(
+                connect, self._prompt_wait_seconds, call_wait_seconds
+            ) as http_app:
                 sdk_app_future.set_result(http_app)
                 await self._stopped.wait()
+        except asyncio.CancelledError:
+            if not sdk_app_future.done():
+                sdk_app_future.set_exception(HttpError(503, "stopping"))
+            raise
         except Exception as error:
             if sdk_app_future.done():
                 raise
