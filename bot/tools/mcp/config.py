@@ -76,17 +76,12 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A server that Nod starts as a process, with a minimal environment and ``env``.
-
-    ``variable_values``: the values of the variables in its entry, such as ``${GIT_TOKEN}``, which may be
-    secrets.
-    """
+    """A server that Nod starts as a process, with a minimal environment and ``env``."""
 
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
-    variable_values: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +142,8 @@ class ServerConfig:
     """Seconds for its start and its list of tools; None for the default of its kind."""
     identity: Identity = Identity.NOD
     whoami: WhoAmI | None = None
+    variable_values: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The values of the variables in its entry, such as ``${GIT_TOKEN}``. They may be secrets."""
 
     @property
     def startup_seconds(self) -> float:
@@ -165,13 +162,13 @@ class ServerConfig:
     def scrub(self, text: str) -> str:
         """Return the text with this server's secrets replaced by `HIDDEN`."""
         transport = self.transport
+        secrets = set(self.variable_values)
         if isinstance(transport, Stdio):
             values = transport.env.values()
-            secrets = set(transport.variable_values)
         else:
             values = transport.headers.values()
             address = urlsplit(transport.url)
-            secrets = {transport.url, address.query, address.password or "", transport.client.secret}
+            secrets |= {transport.url, address.query, address.password or "", transport.client.secret}
             secrets |= transport.sign_in_tokens
         for value in values:
             secrets |= {value, *value.split()}  # "Bearer abc", and also "abc"
@@ -274,6 +271,9 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
 
 
 def _check_folder(text: str, info: ValidationInfo) -> str:
+    """Return the path of a folder, which may be relative to the file's. An empty text stays empty."""
+    if not text:
+        return ""
     folder = Path(text)
     is_there = False
     # RuntimeError: no such person as in "~name"; OSError: Nod may not look there, or the name is too long
@@ -282,7 +282,7 @@ def _check_folder(text: str, info: ValidationInfo) -> str:
         is_there = folder.is_dir()
     if not is_there:
         raise ValueError(f"there is no folder {folder}")
-    return str(folder) if text else ""
+    return str(folder)
 
 
 def _check_address(url: str) -> str:
@@ -384,7 +384,7 @@ class _Entry(_StrictModel):
         transport: Stdio | Http
         if self.command:
             folder = Path(self.cwd) if self.cwd else None
-            transport = Stdio(self.command, self.args, self.env, folder, variable_values)
+            transport = Stdio(self.command, self.args, self.env, folder)
         else:
             transport = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
         prefix = self.prefix
@@ -402,6 +402,7 @@ class _Entry(_StrictModel):
             startup=startup,
             identity=self.identity,
             whoami=whoami,
+            variable_values=variable_values,
         )
 
 

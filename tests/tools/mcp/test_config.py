@@ -131,6 +131,7 @@ def test_an_address_may_hold_a_variable_too(write):
         ({"command": "x", "cwd": "/no/such/folder"}, "cwd: there is no folder /no/such/folder"),
         ({"command": "x", "cwd": "~nosuchuser/work"}, "cwd: there is no folder ~nosuchuser/work"),
         ({"command": "x", "cwd": "x" * 300}, "cwd: there is no folder"),
+        ({"command": "x", "oauth": []}, 'oauth: write an object such as {"clientId": "nod"'),
         ("npx", 'write an object such as {"command": "npx"}'),
     ],
     ids=str,
@@ -202,6 +203,11 @@ def test_a_configuration_shows_none_of_its_secrets(write):
     assert "4711" not in configs[1].scrub(
         "no tok-4711-very-secret, no https://h.example/?key=tok-4711-very-secret"
     )
+
+
+def test_a_secret_in_the_path_of_an_address_is_hidden_alone_too(write):
+    config = one(write({"a": {"url": "https://h.example/${KEY}/mcp"}}), KEY="k-4711-secret")
+    assert config.scrub("404 for /k-4711-secret/mcp") == "404 for /••••••/mcp"
 
 
 def test_variables_are_filled_as_other_clients_write_them(write, tmp_path):
