@@ -27,8 +27,8 @@ class McpMount:
     """The ASGI application at ``/mcp``, a `Service` of its feature.
 
     The protocol keeps no state between two requests. The first request loads the SDK and starts its
-    application, in a task that runs until `stop`. If the start fails, the next request tries it again. Nothing
-    is loaded earlier, since it takes half a second and most installations get no such request.
+    application, in a task that runs until `stop`. If the start fails, the next request tries it again.
+    Nothing is loaded earlier, since it takes half a second and most installations get no such request.
     """
 
     def __init__(self, prompt_wait_seconds: int = PROMPT_WAIT_SECONDS) -> None:

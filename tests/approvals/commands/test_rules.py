@@ -25,6 +25,9 @@ from bot.domain.verbs import Verb
 from bot.store import rules
 from bot.store.audit import log
 from bot.store.tables.workspaces import WorkspaceRow
+from bot.tools.call import Arguments
+from bot.tools.decorator import tool
+from bot.tools.toolset import FixedToolset
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call
 
 HALL = Address("chat", "T1/hall")
@@ -238,6 +241,32 @@ async def test_policy_test_says_what_would_happen_and_which_rule_says_so(ruled: 
     assert "It would ask for one approval" in reply.text
     assert "rule 1: policy always for look" in reply.text
     assert ruled.world.reads == []
+
+
+@pytest.mark.parametrize("arguments", ['{"lamp": desk}', '{"lamp": ' + "[" * 100_000], ids=["words", "deep"])
+async def test_policy_test_of_arguments_that_are_no_json_says_how_to_write_them(
+    ruled: Nod, arguments: str
+) -> None:
+    reply = await ruled.command(f"/approvals policy test look {arguments}", by=ADA)
+    assert reply.text.startswith('The arguments must be JSON, such as {"number": 3}.\n')
+
+
+async def test_policy_test_does_not_take_a_fault_of_the_tool_for_one_of_the_arguments(
+    make_nod: MakeNod,
+) -> None:
+    def classify(_: Arguments) -> Risk:
+        raise ValueError("no lamps")
+
+    @tool(classify=classify)
+    async def broken(lamp: str) -> str:
+        """Look at a lamp."""
+        return lamp
+
+    nod = make_nod(admins=[ADA])
+    nod.toolset = FixedToolset("lamps", (broken,))
+    nod.rebuild()
+    with pytest.raises(ValueError, match="no lamps"):
+        await nod.command('/approvals policy test broken {"lamp": "desk"}', by=ADA)
 
 
 async def test_who_is_not_an_admin_is_refused_and_changes_nothing(ruled: Nod) -> None:

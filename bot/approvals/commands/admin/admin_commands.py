@@ -63,7 +63,7 @@ class AdminCommands:
         audit = AuditCommands(parts)
         pause = PauseCommands(parts)
         return [
-            Subcommand("rules", "every current rule, by number", policy.list_rules),
+            Subcommand("rules", "every current rule, by number", policy.handle_rules),
             Subcommand("features", "what is on, and who set it", self._features, is_private=True),
             Subcommand(
                 "drop NUMBER",

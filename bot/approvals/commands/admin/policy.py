@@ -33,17 +33,22 @@ class PolicyCommands:
         self._setter = setter
 
     async def handle_policy(self, command: Command, text: str) -> str | CommandReply:
-        """Set what needs approval, test a call, try a rule on the past, or list the rules without words."""
+        """Set what needs approval, test a call, or try a rule on the past. An empty text lists the rules."""
         if not text:
-            return await self.list_rules(command, "")
+            return await self._list_rules()
         verb, rest = first_word(text)
         if verb == "try":
             return await self._try(command, rest)
-        if verb != "test":
-            return await self._setter.make_setter(Subject.POLICY)(command, text)
-        return await self._test(command, rest)
+        if verb == "test":
+            return await self._test(command, rest)
+        set_policy = self._setter.make_setter(Subject.POLICY)
+        return await set_policy(command, text)
 
-    async def list_rules(self, _: Command, __: str) -> str:
+    async def handle_rules(self, _: Command, __: str) -> str:
+        """List the rules."""
+        return await self._list_rules()
+
+    async def _list_rules(self) -> str:
         """List the defaults of the settings and all rules, with what does not fit its tools."""
         policy = await self._database.read(self._policies.load)
         misfits = await self._registry.find_misfits(policy.rulebook)
@@ -59,31 +64,27 @@ class PolicyCommands:
     async def _test(self, command: Command, text: str) -> str:
         """Describe what the rules would do with a call: ``TOOL {…} [as WHO] [in PLACE]``."""
         name, rest = first_word(text)
-        now = self._clock()
+        available = await self._registry.load_tools()
         try:
-            available = await self._registry.load_tools()
             tool = available.get(name)
             given_arguments, rest = _split_object(rest)
             who, where = _parse_as_and_in(rest, command)
             arguments = await tool.check_arguments(given_arguments)
             risk = tool.classify(arguments)
-        except ValueError:
-            raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
-        except ToolError as error:
+        except ToolError as error:  # there is no such tool, or the arguments don't fit it
             raise CommandError(error.message) from None
+        now = self._clock()
 
         def judge(session: Session) -> str:
             policy = self._policies.load(session)
             place = Place(str(command.address), command.private)
             if where is not None:
-                conversation = conversations.find_current_conversation(session, where)
-                # without a conversation: the address of a person is their private chat
-                is_private = conversation.private if conversation else str(where) == str(who)
-                place = Place(str(where), is_private)
+                place = _find_place(session, where, who)
             # the facts of the call, by which it is judged; nothing is called
             call = tool.make_facts(arguments, risk, place, people.load_person(session, who), now)
-            # without a conversation, no person has written any address in the arguments
-            return explain(policy.judge(raise_risk_by_addresses(call, tool, policy)), who.label)
+            # no transcript: an address in the arguments counts as one that no person has written
+            call = raise_risk_by_addresses(call, tool, policy, transcript=None)
+            return explain(policy.judge(call), who.label)
 
         return await self._database.read(people.put_names_in, await self._groups.read_with_members(judge))
 
@@ -99,14 +100,29 @@ class PolicyCommands:
         return await self._database.read(try_rule)
 
 
+def _find_place(session: Session, address: Address, person: Actor) -> Place:
+    """Return the place of an address, in which a person is to make a call.
+
+    A place without a conversation is private if its address is the person's account: a private chat has the
+    address of its person.
+    """
+    conversation = conversations.find_current_conversation(session, address)
+    if conversation is None:
+        return Place(str(address), private=str(address) == str(person))
+    return Place(str(address), conversation.private)
+
+
 def _split_object(text: str) -> tuple[Any, str]:
     """Split a text into its leading JSON object, empty without one, and the text after it.
 
-    Raises ValueError for broken JSON.
+    Raises CommandError for broken JSON.
     """
     if not text.startswith("{"):
         return {}, text
-    value, end = json.JSONDecoder().raw_decode(text)
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
     return value, text[end:]
 
 
