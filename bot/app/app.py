@@ -133,7 +133,7 @@ class App:
             # has time to notice.
             if self.settings.public_url and ticking:
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
-            stack.enter_context(self.site.mark_up())
+            stack.enter_context(self.site.mark_serving())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
 

@@ -2,8 +2,7 @@
 
 Each question is a `SetupStep`: a function that asks and returns settings (`Answers`), and a function that
 tries these settings out by the checks of ``nod doctor``. A step is repeated until its settings work, or the
-person keeps them as they are. `find_local_servers` finds language models on this machine, at their usual
-ports.
+person keeps them as they are. `_STEPS` lists the steps, below their functions.
 """
 
 import asyncio
@@ -13,14 +12,12 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import typer
 from dotenv import dotenv_values
-from pydantic import BaseModel, ValidationError
 
 from bot.channels.kinds import own_channels
 from bot.cli.checks.admins import check_admins
@@ -29,61 +26,19 @@ from bot.cli.checks.environment import check_port, make_fault
 from bot.cli.checks.models import check_models
 from bot.cli.command import command
 from bot.cli.doctor import format_finding
+from bot.cli.local_servers import LocalServer, find_local_servers
 from bot.cli.shared import database_url, log_at, redact_line
 from bot.domain.doctor_findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
-from bot.tools.response_bounds import bound_response
 
 app = typer.Typer()
-_SERVER_PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
-"""The default ports of local model servers, by their documentation."""
-_PROBE_SECONDS = 1.0
 _ENV_FILE = Path(".env")
+_OPENAI = "openai"  # the answer for the server that needs no address
+_KEEP_QUESTION = "That can't work yet. Keep it anyway?"
 _UNQUOTED_PATTERN = re.compile(r"[\w@%+=:,./-]*")  # a value that needs no quotes in a .env
-
-
-@dataclass(frozen=True)
-class LocalServer:
-    """A server of language models on this machine."""
-
-    name: str
-    url: str  # the value of OPENAI_BASE_URL
-    model: str  # the first model that the server offers
-
-
-class _Model(BaseModel):
-    id: str
-
-
-class _Models(BaseModel):
-    """The answer of a server to ``GET /v1/models``."""
-
-    data: list[_Model]
-
-
-async def find_local_servers(ports: Mapping[str, int] = _SERVER_PORTS) -> list[LocalServer]:
-    """Return the local model servers that answer within a second and offer a model for chats."""
-    async with httpx2.AsyncClient(
-        timeout=_PROBE_SECONDS, trust_env=False, event_hooks={"response": [bound_response]}
-    ) as client:
-        found = await asyncio.gather(*(_probe(client, name, port) for name, port in ports.items()))
-    return [server for server in found if server is not None]
-
-
-async def _probe(client: httpx2.AsyncClient, name: str, port: int) -> LocalServer | None:
-    url = f"http://127.0.0.1:{port}/v1"
-    try:
-        async with asyncio.timeout(_PROBE_SECONDS):
-            offered = _Models.model_validate_json((await client.get(f"{url}/models")).content)
-    except (httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValidationError):
-        return None
-    chat_models = [model.id for model in offered.data if "embed" not in model.id]
-    if chat_models:
-        return LocalServer(name, url, chat_models[0])
-    return None
 
 
 Answers = dict[str, str]
@@ -96,8 +51,8 @@ class SetupStep:
 
     ask: Callable[[], Answers]
     """Asks the person, and returns settings."""
-    try_out: Callable[[Settings], list[Finding]]
-    """Tries the settings out, and returns what was found."""
+    check: Callable[[Settings], list[Finding]]
+    """Tries the settings, and returns what was found."""
 
 
 @command(app)
@@ -123,31 +78,35 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
     """Ask one question until its answer works, or until the person keeps an answer that does not."""
     while True:
         answer = step.ask()
-        findings = _try_answers(step.try_out, answers | answer)
+        findings = _try_answers(step.check, answers | answer)
         for finding in findings:
             print(f"  {format_finding(finding)}")
         has_failed = any(finding.failed for finding in findings)
-        if not has_failed or _confirm("That can't work yet. Keep it anyway?"):
+        if not has_failed or _confirm(_KEEP_QUESTION):
             return answer
 
 
-def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers) -> list[Finding]:
-    """Return the faults in the values of the answers. Without any, return what ``try_out`` finds.
+def _try_answers(check: Callable[[Settings], list[Finding]], answers: Answers) -> list[Finding]:
+    """Return the faults in the values of the answers. Without any, return what ``check`` finds.
 
-    If only settings of the environment have faults, nothing is tried and nothing is returned: ``nod doctor``
-    names these faults.
+    A wrong setting of the environment is left to ``nod doctor``: it has its default in what is tried out.
     """
     settings, faults = Settings.inspect(_env_file=None, **answers)
-    findings = [make_fault(words) for words in faults if words.partition(":")[0] in answers]
-    if findings or not settings:
-        return findings
-    return try_out(settings)
+    findings = [make_fault(words) for words in faults]
+    answer_findings = [finding for finding in findings if finding.name in answers]
+    if answer_findings or settings is None:
+        return answer_findings
+    return check(settings)
 
 
-def _ask_text(words: str, default: str | None = "", *, secret: bool = False) -> str:
-    """Ask for a text, with ``default`` for an empty answer; None: an answer is required."""
-    hidden = secret and sys.stdin.isatty()
-    answer: str = typer.prompt(words, default=default, hide_input=hidden, show_default=bool(default))
+def _ask_text(words: str, default: str = "", *, secret: bool = False, required: bool = False) -> str:
+    """Ask for a text. An empty answer gives ``default``, or is asked for again if it is ``required``."""
+    answer: str = typer.prompt(
+        words,
+        default=None if required else default,
+        hide_input=secret and sys.stdin.isatty(),
+        show_default=bool(default),
+    )
     return answer.strip()
 
 
@@ -163,28 +122,40 @@ def _ask_database() -> Answers:
 
 
 def _ask_model() -> Answers:
-    print(
-        "Which language model should answer? Any OpenAI-compatible server. Press Enter for the scripted demo."
-    )
-    local = asyncio.run(find_local_servers())
-    for server in local:
-        print(f"{server.name} answers on this machine at {server.url}, with {redact_line(server.model)}.")
-    address = _ask_text("Its address, such as http://127.0.0.1:11434/v1, or openai")
+    address, local_servers = _ask_model_address()
     if not address:
         return {}
     answers: Answers = {}
-    is_openai = address.lower() == "openai"
-    if not is_openai:
+    if address.lower() != _OPENAI:
         answers["OPENAI_BASE_URL"] = address
-        fault = _find_address_fault(answers)
-        if fault is not None:
-            print(f"  {format_finding(fault)}")
-            if not _confirm("That can't work yet. Keep it anyway?"):
-                return _ask_model()
     key = _ask_text("Its key, if it needs one", secret=True)
     if key:
         answers["OPENAI_API_KEY"] = key
-    return answers | {"NOD_MODEL": _ask_text("The model's name", _suggest_model(address, local))}
+    return answers | {"NOD_MODEL": _ask_text("The model's name", _suggest_model(address, local_servers))}
+
+
+def _ask_model_address() -> tuple[str, Sequence[LocalServer]]:
+    """Ask for the address of a model's server, until it works or the person keeps one that does not.
+
+    Returns the address, empty for the scripted demo, and the servers found on this machine.
+    """
+    while True:
+        print(
+            "Which language model should answer? Any OpenAI-compatible server."
+            " Press Enter for the scripted demo."
+        )
+        local_servers = asyncio.run(find_local_servers())
+        for server in local_servers:
+            print(f"{server.name} answers on this machine at {server.url}, with {redact_line(server.model)}.")
+        address = _ask_text("Its address, such as http://127.0.0.1:11434/v1, or openai")
+        if not address or address.lower() == _OPENAI:
+            return address, local_servers
+        fault = _find_address_fault({"OPENAI_BASE_URL": address})
+        if fault is None:
+            return address, local_servers
+        print(f"  {format_finding(fault)}")
+        if _confirm(_KEEP_QUESTION):
+            return address, local_servers
 
 
 def _find_address_fault(answers: Answers) -> Finding | None:
@@ -192,21 +163,22 @@ def _find_address_fault(answers: Answers) -> Finding | None:
 
     Other findings are ignored, since the person is asked for the key and the model's name later.
     """
-    for finding in _try_answers(_try_model, answers):
+    for finding in _try_answers(_check_model, answers):
+        # a finding names the setting to correct: a fault of its value as its name, a check in its fix
         is_about_address = "OPENAI_BASE_URL" in finding.name or "OPENAI_BASE_URL" in finding.fix
         if finding.failed and is_about_address:
             return finding
     return None
 
 
-def _suggest_model(address: str, local: Sequence[LocalServer]) -> str:
-    for server in local:
+def _suggest_model(address: str, local_servers: Sequence[LocalServer]) -> str:
+    for server in local_servers:
         if server.url == address.rstrip("/"):
             return server.model
     return "gpt-5-mini"
 
 
-def _try_model(settings: Settings) -> list[Finding]:
+def _check_model(settings: Settings) -> list[Finding]:
     return asyncio.run(check_models(settings))
 
 
@@ -225,12 +197,12 @@ def _ask_chats() -> Answers:
     for kind in chosen:
         for key in kind.keys:
             answers[key] = _ask_text(key, secret=True)
-    accounts = [_ask_text(f"Your account there, such as {kind.example}", None) for kind in chosen]
+    accounts = [_ask_text(f"Your account there, such as {kind.example}", required=True) for kind in chosen]
     answers["NOD_ADMINS"] = ",".join(accounts or [str(LOCAL)])
     return answers
 
 
-def _try_chats(settings: Settings) -> list[Finding]:
+def _check_chats(settings: Settings) -> list[Finding]:
     findings = [check_admins(settings)]
     for kind in own_channels():
         if kind.configured(settings):
@@ -244,7 +216,7 @@ def _ask_zone() -> Answers:
     }
 
 
-def _try_zone(settings: Settings) -> list[Finding]:
+def _check_zone(settings: Settings) -> list[Finding]:
     return [ok("time", f"it is {now().astimezone(settings.timezone):%H:%M} there")]
 
 
@@ -254,9 +226,9 @@ def _ask_port() -> Answers:
 
 _STEPS = (
     SetupStep(_ask_database, lambda settings: [check_database(settings)]),
-    SetupStep(_ask_model, _try_model),
-    SetupStep(_ask_chats, _try_chats),
-    SetupStep(_ask_zone, _try_zone),
+    SetupStep(_ask_model, _check_model),
+    SetupStep(_ask_chats, _check_chats),
+    SetupStep(_ask_zone, _check_zone),
     SetupStep(_ask_port, lambda settings: [check_port(settings, running=False)]),
 )
 

@@ -194,7 +194,7 @@ def _has_screen() -> bool:
 
 async def _offer_model() -> None:
     """Print how to start the demo with a model that answers on this machine."""
-    from bot.cli.init import find_local_servers
+    from bot.cli.local_servers import find_local_servers
 
     servers = await find_local_servers()
     if servers:

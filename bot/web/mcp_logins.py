@@ -1,8 +1,9 @@
 """Routes of MCP servers: admins list them and sign Nod in at them, and browsers come back from a sign-in.
 
-An MCP server offers tools to Nod. Some want Nod to sign in by OAuth: `begin` starts the sign-in and returns
-a page of the server, where a person agrees; the page sends their browser back to `came_back`, and `ended`
-waits for the outcome.
+An MCP server offers tools to Nod. Some want Nod to sign in by OAuth. `begin_sign_in` returns a page of the
+server, where a person agrees. The page sends their browser back to `take_browser_back`, and
+`wait_for_sign_in` returns the outcome. Paths and schemas call a sign-in a login. The names of the routes are
+part of the API's operation ids, so they stay.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
 from bot.web.site import Admin, SiteDep, make_router
 
 CALLBACK_PATH = "/oauth/callback"  # the address to which a server sends the browser
-_WAIT_SECONDS = 20.0  # the time that `ended` waits
+_WAIT_SECONDS = 20.0  # the time that `wait_for_sign_in` waits
 
 router = make_router("mcp", prefix="/api/mcp")
 back_router = APIRouter(include_in_schema=False)
@@ -27,15 +28,15 @@ back_router = APIRouter(include_in_schema=False)
 Name = Annotated[str, Path(max_length=40)]
 
 
-@router.get("", summary="For admins: the MCP servers there are")
-async def listed(_: Admin, site: SiteDep) -> McpServers:
+@router.get("", name="listed", summary="For admins: the MCP servers there are")
+async def list_servers(_: Admin, site: SiteDep) -> McpServers:
     """``trouble``: why a server is unavailable, or null. ``sign_in`` is null where people don't sign in."""
     await site.channel.registry.load_tools()  # the servers start when tools are asked for
     return McpServers.of(servers=await site.logins.status())
 
 
-@router.post("/{name}/login", summary="Begin to sign in at an MCP server", status_code=201)
-async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
+@router.post("/{name}/login", name="begin", summary="Begin to sign in at an MCP server", status_code=201)
+async def begin_sign_in(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
     try:
         site.logins.check(name)  # raises SignInError for a server where no one can sign in
@@ -48,8 +49,8 @@ async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     return LoginBegun(id=begun.id, url=begun.page)
 
 
-@router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")
-async def end(name: Name, _: Admin, site: SiteDep) -> SaidBody:
+@router.delete("/{name}/login", name="end", summary="Forget the sign-in at an MCP server")
+async def sign_out(name: Name, _: Admin, site: SiteDep) -> SaidBody:
     """The answer is 404 where no one can sign in."""
     try:
         was_signed_in = await site.logins.sign_out(name)
@@ -58,8 +59,10 @@ async def end(name: Name, _: Admin, site: SiteDep) -> SaidBody:
     return SaidBody(text=f"Signed out of {name}." if was_signed_in else f"No one was signed in at {name}.")
 
 
-@router.get("/logins/{login_id}", summary="Wait for a sign-in to end")
-async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: SiteDep) -> LoginEnded:
+@router.get("/logins/{login_id}", name="ended", summary="Wait for a sign-in to end")
+async def wait_for_sign_in(
+    login_id: Annotated[str, Path(max_length=40)], _: Admin, site: SiteDep
+) -> LoginEnded:
     """``text`` is null while the person has not come back: ask again. 409 says why the sign-in failed."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
@@ -71,16 +74,13 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: S
 
 
 @back_router.get(CALLBACK_PATH)
-async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
+async def take_browser_back(request: Request, site: SiteDep) -> HTMLResponse:
     """Take a browser that comes back from a sign-in, and show its outcome.
 
     It needs no token: a browser that another site sends brings none. The parameters that it brings work once.
     """
     try:
-        words = await site.logins.take_return(request.query_params)
-        status = 200
+        outcome = await site.logins.take_return(request.query_params)
     except SignInError as error:
-        words = error.message
-        status = 400
-    then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own
-    return make_plain_page(f"{words}\n{then}".strip(), status, site.base_path)
+        return make_plain_page(error.message.strip(), 400, site.base_path)
+    return make_plain_page(f"{outcome}\nYou can close this page.", 200, site.base_path)

@@ -8,7 +8,7 @@ A route names a dependency by the type of a parameter:
 - `Streaming`: a function that makes a response of events
 - `Waiting`: a long poll, a request that waits for a change
 
-`make_router` makes the router of each part of the API.
+`make_router` makes the router of each part of the API, `make_stream_options` describes a route that streams.
 """
 
 import asyncio
@@ -95,17 +95,20 @@ class Site:
     """Returns the tools that an agent may call, sorted by name. The actor is the agent's account."""
     feature_names: frozenset[str] = frozenset()  # the names of the features that are turned on
     file_bounds: FileBounds = field(default_factory=FileBounds)
-    # the limits of each person's open requests
+
+    # the open requests of each person
     stream_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_STREAMS))
     poll_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_LONG_POLLS))
     export_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_EXPORTS))
+
+    # the state of the server
     openapi_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     is_up: bool = False  # True from the end of the start to the beginning of the stop
 
     @contextlib.contextmanager
-    def mark_up(self) -> Iterator[None]:
-        """Be ``is_up`` within the context."""
+    def mark_serving(self) -> Iterator[None]:
+        """Set ``is_up`` within the context: the server has started, and does not stop yet."""
         self.is_up = True
         try:
             yield
@@ -151,16 +154,16 @@ Caller = Annotated[Actor, Depends(_authenticate)]
 async def _guard_stream(
     request: Request, actor: Caller, site: SiteDep
 ) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
-    """Yield the function of `Streaming`, and count the request as open.
+    """Yield a function that makes the response, and count the request as open until it has ended.
 
     Raises TooManyRequests if the caller has too many open.
     """
 
-    def stream(events: AsyncIterator[str]) -> EventStream:
+    def make_response(events: AsyncIterator[str]) -> EventStream:
         return make_event_stream(_until_revoked(request, site, events))
 
     with site.stream_limit.hold(str(actor)):
-        yield stream
+        yield make_response
 
 
 async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -205,7 +208,8 @@ class LongPoll:
         while True:
             generation = channel.notifier.generation  # read first, so that `wait` misses no later change
             result = await read()
-            if self.seconds:  # after the read, so that a caller whose token was revoked since gets no result
+            # a token may be revoked during a wait; checked after the read, so that its caller gets no result
+            if self.seconds:
                 await self.site.authenticate(self.request)
             seconds_left = deadline - loop.time()
             if result is None or is_final(result) or seconds_left <= 0 or channel.broadcaster.closed:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bot.cli.init import LocalServer, find_local_servers
+from bot.cli.local_servers import LocalServer, find_local_servers
 from tests.cli.conftest import Shell
 
 

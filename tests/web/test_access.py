@@ -167,7 +167,7 @@ async def test_ready_is_503_when_the_database_cannot_be_reached(serve: Serve):
 
 async def test_ready_is_503_when_the_work_has_ended_in_an_error(serve: Serve):
     async with serve() as nod:
-        with pytest.raises(RuntimeError), nod.app.site.mark_up():
+        with pytest.raises(RuntimeError), nod.app.site.mark_serving():
             raise RuntimeError
         assert (await nod.client.get("/readyz")).status_code == 503
 

@@ -2,9 +2,10 @@
 
 Some servers and many chat templates refuse a history as it happened. It may have a person's words after a
 tool's result, two messages of one role in a row, or a system message in the middle. It may also have an
-answer without words, or ids of calls from another maker. `arrange` says the same in an order that none of
-them refuses. It leaves out only answers without words and calls, and results that don't follow their call's
-answer. The tests' model server (``tests/fakes``) has a checker for each of these, with its source.
+answer without words, or ids of calls that another model's server made. `arrange` says the same in an order
+that none of them refuses. It leaves out only answers without words and calls, and results that don't follow
+their call's answer. The tests' model server (``tests/fakes``) has a checker for each of these, with its
+source.
 """
 
 import hashlib
@@ -66,7 +67,8 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
     system = "\n\n".join(text for text in system_texts if text.strip())
     others = [entry for entry in transcript if not isinstance(entry, SystemText)]
     arranged: list[Arranged] = []
-    for entry in _with_short_ids(_with_results(others, one_by_one=one_by_one)):
+    with_results = _with_results(others, one_by_one=one_by_one)
+    for entry in _with_short_ids(with_results):
         previous = arranged[-1] if arranged else None
         match entry:
             case UserText():
@@ -80,7 +82,9 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
             case AssistantText(text, calls):
                 if previous is None:
                     arranged.append(UserTexts((UserText(_BEGINNING_LEFT_OUT_TEXT),)))
-                if isinstance(previous, AssistantText):  # it has no calls, whose results would be between
+                if isinstance(
+                    previous, AssistantText
+                ):  # without calls: the results of calls would stand between
                     joined = "\n\n".join(filter(str.strip, (previous.text, text)))
                     arranged[-1] = AssistantText(joined, calls)
                 elif calls or text.strip():
@@ -107,8 +111,8 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
             return [UserText(system), *others]
 
 
-def without_extra(call: ToolCall) -> ToolCall:
-    """Return a call without its server's extra data, such as the reasoning before the call."""
+def without_server_fields(call: ToolCall) -> ToolCall:
+    """Return a call without the fields that its server added, such as the reasoning before the call."""
     if call.server_fields:
         return replace(call, server_fields={})
     return call
@@ -178,7 +182,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
                 pairs = list(zip(calls, new_ids, strict=True))
                 new_ids_by_old = {call.id: new_id for call, new_id in pairs}
                 renamed = [
-                    replace(call, id=new_id, server_fields=_with_ids(call.server_fields, new_ids_by_old))
+                    replace(call, id=new_id, server_fields=_replace_ids(call.server_fields, new_ids_by_old))
                     for call, new_id in pairs
                 ]
                 yield replace(entry, calls=tuple(renamed))
@@ -188,15 +192,15 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
                 yield entry
 
 
-def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
-    """Return a server's extra data with new ids of calls in it. ``ids``: the new ids, by the old ones."""
-    if isinstance(extra, str):
-        return ids.get(extra, extra)
-    if isinstance(extra, list):
-        return [_with_ids(item, ids) for item in extra]
-    if isinstance(extra, Mapping):
-        return {key: _with_ids(value, ids) for key, value in extra.items()}
-    return extra
+def _replace_ids(value: Any, new_ids_by_old: Mapping[str, str]) -> Any:
+    """Return a value of a server's fields, with the new ids of calls in place of the old ones."""
+    if isinstance(value, str):
+        return new_ids_by_old.get(value, value)
+    if isinstance(value, list):
+        return [_replace_ids(item, new_ids_by_old) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _replace_ids(item, new_ids_by_old) for key, item in value.items()}
+    return value
 
 
 def _fill_empty_text(entry: UserText) -> UserText:

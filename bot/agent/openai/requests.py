@@ -17,7 +17,7 @@ import openai
 
 from bot.agent.history_parts import NOTE_PREFIX
 from bot.agent.openai.answers.refusals import RefusalCause
-from bot.agent.openai.arrangement import arrange, without_extra, without_system_role
+from bot.agent.openai.arrangement import arrange, without_server_fields, without_system_role
 from bot.agent.openai.errors import find_refusal
 from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
@@ -210,15 +210,16 @@ class RequestWriter:
     def _keep_accepted_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
         """Return a call with its reasoning, or without it if the server would not accept it.
 
-        The reasoning is in ``call.extra``, with the name of the model that wrote it. It is sent only to this
-        model, and only if its server has not rejected it. Then its digest is added to ``sent_digests``.
+        The reasoning is in ``call.server_fields``, with the name of the model that wrote it. It is sent only
+        to this model, and only if its server has not rejected it. Then its digest is added to
+        ``sent_digests``.
         """
         if not call.server_fields or call.server_fields.get("model") != self.settings.name:
-            return without_extra(call)
+            return without_server_fields(call)
         written = json.dumps(call.server_fields, sort_keys=True, default=str)
         digest = hashlib.sha256(written.encode()).hexdigest()[:_DIGEST_CHARS]
         if digest in self._rejected_reasoning:
-            return without_extra(call)
+            return without_server_fields(call)
         sent_digests.add(digest)
         return call
 

@@ -1,10 +1,12 @@
-"""The service for the sessions of browsers in the console, which the web server asks.
+"""The service by which the web server begins, finds and ends the sessions of browsers in the console.
 
 Its work is done by the functions in ``bot/approvals/accounts``.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
 
 from bot.approvals.accounts import organisation_sign_ins, sign_in_links
 from bot.domain.chat import Clock
@@ -20,12 +22,15 @@ class ConsoleSessions:
     database: Database
     policies: Policies
     clock: Clock
-    may_enter: Callable[[Actor], bool]  # tells if the settings still let an account in
-    session_life = sign_in_links.SESSION_LIFE  # of a session that a link began
-    organisation_session_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
-    max_sign_in_time = (
-        organisation_sign_ins.MAX_AWAY
-    )  # the longest time that a browser may spend at that sign-in
+    may_enter: Callable[[Actor], bool]
+    """Returns whether the settings still let an account in. It is asked whenever a session is used."""
+
+    session_life: ClassVar[timedelta] = sign_in_links.SESSION_LIFE
+    """The life of a session that a link began."""
+    organisation_session_life: ClassVar[timedelta] = sign_in_links.ORGANISATION_LIFE
+    """The life of a session that the organisation's sign-in began."""
+    max_organisation_sign_in: ClassVar[timedelta] = organisation_sign_ins.MAX_AWAY
+    """The longest time that a browser may spend at the organisation's sign-in."""
 
     async def sign_in_by_code(self, code: str) -> str | None:
         """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
@@ -56,6 +61,10 @@ class ConsoleSessions:
             return actor
         return None
 
-    async def sign_out(self, actor: Actor, secret: str = "") -> None:
-        """End the session with this secret; without a secret, all sessions of this account."""
+    async def sign_out(self, actor: Actor, secret: str) -> None:
+        """End the account's session with this secret."""
         await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)
+
+    async def sign_out_everywhere(self, actor: Actor) -> None:
+        """End all sessions of this account."""
+        await self.database.write(sign_in_links.sign_out, actor, self.clock())

@@ -1,6 +1,7 @@
 """The change of a proposal as lines of rich text: its fields, the rows of a batch, the steps of a plan. Pure.
 
-Each function keeps to a number of Slack's units (`text.width`), and says if it cut something.
+Each function keeps to a number of Slack's units (`text.width`), and says if it cut something of the change.
+The fault or the notes beside a row of a batch are no part of the change.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from bot.domain.plans import PlanLine
 from bot.domain.preview import REMOVED, PreviewField
 
 INLINE_UNITS = 120  # a longer value has lines of its own
+_REMARK_UNITS = 120  # the fault, or a note, beside a row
 _MAX_FIELDS = 20
 _ALL_VALUES_UNITS = 4000  # room for all values of the change together
 _MAX_VALUE_UNITS = 1500
@@ -33,13 +35,13 @@ class Excerpt(NamedTuple):
 
 
 def render_change(card: Card) -> Excerpt:
-    """Return the change as lines: the steps of a plan, otherwise the fields.
+    """Return the change as lines: those of a plan, otherwise the fields.
 
     The lines of a batch are made by `render_batch_rows`.
     """
-    steps = card.outline
-    if steps:
-        return _render_plan(steps)
+    plan_lines = card.outline
+    if plan_lines:
+        return _render_plan(plan_lines)
     fields = card.shown_fields[:_MAX_FIELDS]
     room = _find_room_per_value(2 * len(fields))  # an old and a new value each
     lines: list[RichLine] = []
@@ -61,7 +63,7 @@ def _find_room_per_value(value_count: int) -> int:
 
 
 def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
-    """Return a numbered list of steps, each with its tools."""
+    """Return a plan: its numbered steps, each with its tools, and its other lines, such as the risks."""
     room = _find_room_per_value(len(plan_lines))
     lines: list[RichLine] = []
     is_cut = False
@@ -104,7 +106,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
     subject, is_cut = text.cut(text.one_line(row.about) or BLANK, _SUBJECT_UNITS)
     head = [TextRun(f"{number}. {row_sign(row)}"), TextRun(subject, "bold" if row.card.pending else "")]
     if not row.card.pending:
-        fault = text.cut(f": {row.fault}", INLINE_UNITS)[0] if row.fault else ""
+        fault = text.cut(f": {row.fault}", _REMARK_UNITS)[0] if row.fault else ""
         return Excerpt([RichLine((*head, TextRun(fault)))], is_cut)
     below: list[RichLine] = []
     for field in row.fields:
@@ -115,7 +117,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
         else:
             below += excerpt.lines
     for note in row.notes:
-        shown_note, is_note_cut = text.cut(note, INLINE_UNITS)
+        shown_note, is_note_cut = text.cut(note, _REMARK_UNITS)
         is_cut = is_cut or is_note_cut
         head.append(TextRun(f" · {shown_note}", "italic"))
     return Excerpt([RichLine(tuple(head)), *below], is_cut)
@@ -133,19 +135,19 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     label = TextRun(f"{name}: ", "bold")
     is_cut = is_name_cut or is_old_cut or is_new_cut
     if _fits_inline(old) and _fits_inline(new):
-        return Excerpt([RichLine((label, *_write_inline(old, new)))], is_cut)
+        return Excerpt([RichLine((label, *_make_inline_runs(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
     if difference is not None:  # it is made of the full values, so the cuts of the values don't count
         shown, is_difference_cut = cut_for_display(difference, 2 * room)
         lines = [RichLine((label,)), RichLine((TextRun(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
     if old is None:
-        return Excerpt(_write_block(label, "", new), is_cut)
+        return Excerpt(_make_block_lines(label, "", new), is_cut)
     if field.old_value == field.new_value:
-        return Excerpt(_write_block(label, "(unchanged)", new), is_cut)
+        return Excerpt(_make_block_lines(label, "(unchanged)", new), is_cut)
     if new is None:
-        return Excerpt(_write_block(label, f"({REMOVED})", old), is_cut)
-    return Excerpt([*_write_block(label, "now", old), *_write_block(label, "will be", new)], is_cut)
+        return Excerpt(_make_block_lines(label, f"({REMOVED})", old), is_cut)
+    return Excerpt([*_make_block_lines(label, "now", old), *_make_block_lines(label, "will be", new)], is_cut)
 
 
 def _cut_value(value: str | None, room: int) -> tuple[str | None, bool]:
@@ -159,14 +161,14 @@ def _fits_inline(value: str | None) -> bool:
     return value is None or (text.width(value) <= INLINE_UNITS and "\n" not in value)
 
 
-def _write_block(label: TextRun, remark: str, value: str | None) -> list[RichLine]:
+def _make_block_lines(label: TextRun, remark: str, value: str | None) -> list[RichLine]:
     return [
         RichLine((label, TextRun(remark, "italic"))),
         RichLine((TextRun(value or BLANK),), preformatted=True),
     ]
 
 
-def _write_inline(old: str | None, new: str | None) -> tuple[TextRun, ...]:
+def _make_inline_runs(old: str | None, new: str | None) -> tuple[TextRun, ...]:
     if new is not None:
         after = TextRun(new or BLANK)
     elif old is None:

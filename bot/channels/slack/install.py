@@ -11,7 +11,7 @@ from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack.manifest import SCOPES
-from bot.channels.slack.rows import consume_state, issue_state, save_workspace
+from bot.channels.slack.rows import consume_install_state, save_workspace, store_install_state
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.settings import Settings
@@ -59,11 +59,11 @@ class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
 
     async def async_issue(self, *_: object, **__: object) -> str:
         state = secrets.token_urlsafe(24)
-        await self._database.write(issue_state, state, self._clock())
+        await self._database.write(store_install_state, state, self._clock())
         return state
 
     async def async_consume(self, state: str) -> bool:
-        return await self._database.write(consume_state, state, self._clock())
+        return await self._database.write(consume_install_state, state, self._clock())
 
 
 def oauth_flow(

@@ -1,4 +1,7 @@
-"""The Slack tables: workspaces that installed Nod, running installs, people who opened App Home."""
+"""The rows of Slack: workspaces in which Nod is installed, installs that were begun, and open App Homes.
+
+An installation is a `WorkspaceRow`. An install is its beginning: someone was sent to Slack to agree to it.
+"""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +20,7 @@ _STATE_LIFETIME = timedelta(minutes=10)
 class InstallRow(Row, table=True):
     """An install that someone began.
 
-    ``state`` is a random text, which Slack sends back at the end of the install. It is used once.
+    ``state`` is OAuth's: a random text, which Slack sends back at the end of the install. It is used once.
     """
 
     __tablename__ = "slack_install"
@@ -46,7 +49,7 @@ def list_homes(session: Session) -> list[tuple[str, str]]:
 
 
 def save_workspace(session: Session, row: WorkspaceRow) -> None:
-    """Insert or replace an installation. One that had ended (``off_at``) is in use again."""
+    """Insert or replace an installation. An ended one is in use again: ``row`` has no ``off_at``."""
     token = encrypt_in(session, WorkspaceRow, "token", row.team, row.token)
     session.merge(_with_token(row, token))
 
@@ -59,12 +62,15 @@ def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
     row = session.get(WorkspaceRow, team)
     if row is None or row.off_at is not None:
         return None
-    token = _decrypt_token(row, session)
+    token = _decrypt_token(session, row)
     return _with_token(row, token) if token else None
 
 
 def find_team_of_bot(session: Session, bot_id: str) -> str | None:
-    """Return the team of a bot's installation, or None. Slack gives each installation a bot of its own."""
+    """Return the team of a bot's installation; None if it is unknown.
+
+    None also if several teams have a bot with this id: it does not tell which of them is meant.
+    """
     is_on = col(WorkspaceRow.off_at).is_(None)
     statement = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, is_on)
     teams = session.exec(statement.limit(2)).all()
@@ -74,7 +80,7 @@ def find_team_of_bot(session: Session, bot_id: str) -> str | None:
 def end_installation(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
     """End an installation whose ``token`` no longer works, unless it has got a new token since."""
     row = session.get(WorkspaceRow, team)
-    if row is None or _decrypt_token(row, session) != token:
+    if row is None or _decrypt_token(session, row) != token:
         return
     statement = update(WorkspaceRow).where(
         col(WorkspaceRow.team) == team,
@@ -84,13 +90,13 @@ def end_installation(session: Session, team: str, token: str, reason: str, now: 
     session.execute(statement.values(off_at=now, off_reason=reason, token=""))
 
 
-def issue_state(session: Session, state: str, now: datetime) -> None:
+def store_install_state(session: Session, state: str, now: datetime) -> None:
     """Store the state of a new install, and delete those that are too old."""
     session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIFETIME))
     session.add(InstallRow(state=state, issued_at=now))
 
 
-def consume_state(session: Session, state: str, now: datetime) -> bool:
+def consume_install_state(session: Session, state: str, now: datetime) -> bool:
     """Use up the state of an install; False if it was never issued, was used before or is too old."""
     statement = delete(InstallRow).where(
         col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIFETIME
@@ -99,7 +105,7 @@ def consume_state(session: Session, state: str, now: datetime) -> bool:
     return deleted is not None
 
 
-def _decrypt_token(row: WorkspaceRow, session: Session) -> str:
+def _decrypt_token(session: Session, row: WorkspaceRow) -> str:
     """Return the token of an installation; empty if it has none, or if it can't be decrypted."""
     try:
         return decrypt_in(session, WorkspaceRow, "token", row.team, row.token)

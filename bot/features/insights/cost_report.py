@@ -1,8 +1,8 @@
 """The report on the cost of asking: how often people were asked, how that ended, and how long it took.
 
-A person's report counts their own requests, an admin's everyone's. The numbers are divided by facets, such as
-tool, place or person (`Facet`). The kernel counts (`record.count_insights`). This module says what a person
-may see, and renders the report for chats and for spreadsheets.
+The report counts the requests of the person who reads it; for an admin, those of everyone. The numbers are
+divided by facets (`Facet`): by tool, for example, with a part for each tool. `past_proposals.count_insights`
+counts. This module says what a person may see, and renders the report for chats and for spreadsheets.
 """
 
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from bot.store.rules import Policies
 
 MONTH = timedelta(days=30)  # the period of a report, unless the reader names another
 OFF_TEXT = "Insights are turned off here (NOD_INSIGHTS)."
-_MAX_LINES = 10  # the most parts, and the most deciders, that a chat shows
+_MAX_LINES = 10  # of each list in a chat: the parts of a facet, and the deciders
 _TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields of `Tally`
 
 
@@ -45,11 +45,14 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
     lines += [f"- {part.name}: {part.tally.description}" for part in parts[:_MAX_LINES]]
     if len(parts) > _MAX_LINES:
         lines.append(f"…and {len(parts) - _MAX_LINES} more")
-    deciders = [f"{each.name} {each.approved + each.declined}" for each in insights.deciders[:_MAX_LINES]]
+    deciders = [
+        f"{decider.name} {decider.approved + decider.declined}" for decider in insights.deciders[:_MAX_LINES]
+    ]
     if deciders:
         lines.append(f"Decided by: {', '.join(deciders)}")
-    if insights.back_to:  # the oldest time that was counted
-        lines.append(f"Looked back only {format_relative(insights.back_to, now)}: there is too much.")
+    oldest_counted = insights.back_to  # None if all since `insights.since` was counted
+    if oldest_counted is not None:
+        lines.append(f"Looked back only {format_relative(oldest_counted, now)}: there is too much.")
     return "\n".join(lines)
 
 
@@ -67,7 +70,7 @@ def format_as_csv(insights: Insights) -> str:
         for part in parts:
             numbers = {name: getattr(part.tally, name) for name in _TALLY_COLUMNS}
             rows.append({"part": facet, "key": part.key, "name": part.name, **numbers})
-    rows += [{"part": "decider", **each._asdict()} for each in insights.deciders]
+    rows += [{"part": "decider", **decider._asdict()} for decider in insights.deciders]
     for day, counts in zip(DAYS, insights.week, strict=True):
         rows += [
             {"part": "hour", "key": f"{day} {hour:02}", "asked": asked} for hour, asked in enumerate(counts)

@@ -123,7 +123,7 @@ async def request_authorization(
     # the page gets our own proof (PKCE) and state in place of the SDK's
     proof = PKCEParameters.generate()
     state = secrets.token_urlsafe(32)
-    page = set_scope(page, metadata.scope).copy_merge_params(
+    page = with_scope(page, metadata.scope).copy_merge_params(
         {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
     )
     if found.server:
@@ -349,8 +349,11 @@ def find_configured_client(client: OAuthClient, back: str) -> OAuthClientInforma
     )
 
 
-def set_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
-    """Set the scope of a sign-in page. OpenID Connect grants offline access only with a consent prompt."""
+def with_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
+    """Return the address of a sign-in page with the scope that it is to ask for.
+
+    OpenID Connect grants offline access only with a consent prompt.
+    """
     if not scope:
         return page
     page = page.copy_set_param("scope", scope).copy_remove_param("prompt")

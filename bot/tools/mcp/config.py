@@ -104,11 +104,11 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: OAuthClient = OAuthClient()
     sign_in_tokens: set[str] = field(default_factory=set, repr=False, compare=False)
-    """The tokens of people's sign-ins there, added as they are read; `ServerConfig.scrub` hides them."""
+    """The tokens of sign-ins there, which `ServerConfig.scrub` hides. The module that reads one adds it."""
 
     @property
     def signs_in(self) -> bool:
-        """True if people sign in there, since the entry has no token."""
+        """True if the entry has no token, so that people sign in there."""
         return not any(name.lower() == "authorization" for name in self.headers)
 
 
@@ -179,7 +179,10 @@ class ServerConfig:
         return redact_text(text)
 
     def has_sign_in_token(self, text: str) -> bool:
-        """Return whether a text contains a token of a sign-in at this server (`Http.sign_in_tokens`)."""
+        """Return whether a text contains a token of a sign-in at this server (`Http.sign_in_tokens`).
+
+        A server must not put one into the description of a tool, which the model reads.
+        """
         if not isinstance(self.transport, Http):
             return False
         return any(
@@ -210,14 +213,12 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
         if isinstance(raw_entry, dict) and raw_entry.get("disabled") is True:
             continue
         entry_faults = list(_find_entry_faults(name, raw_entry))
-        values = raw_entry if isinstance(raw_entry, dict) else {}  # its faults are reported above
-        variable_values: set[str] = set()  # `_fill_variables` adds them
-        try:
-            entry = _Entry.of(values, environment, path.parent, variable_values)
-            configs.append(entry.make_config(name, frozenset(variable_values)))
-        except ValidationError as error:
-            descriptions = [_describe_fault(fault) for fault in error.errors()]
-            entry_faults += dict.fromkeys(descriptions)  # each once
+        if isinstance(raw_entry, dict):
+            try:
+                configs.append(_Entry.read_config(name, raw_entry, environment, path.parent))
+            except ValidationError as error:
+                descriptions = [_describe_fault(fault) for fault in error.errors()]
+                entry_faults += dict.fromkeys(descriptions)  # each once
         faults += [f"{path}: server {name!r}: {fault}" for fault in entry_faults]
     if faults:
         raise SettingsError("; ".join(faults))
@@ -245,7 +246,8 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
 
     ``${NAME}`` and ``${env:NAME}`` are variables of the environment. ``${NAME:-else}`` has a default for an
     unset or empty one, ``$${NAME}`` is the text ``${NAME}`` itself. ``${workspaceFolder}`` is the file's
-    folder, ``${userHome}`` the home folder.
+    folder, ``${userHome}`` the home folder. Each value of the environment that is used is added to the set
+    ``variable_values`` of the context.
     """
     context = info.context or {}
 
@@ -324,7 +326,7 @@ class _Entry(_StrictModel):
     command: Filled = ""
     args: tuple[Filled, ...] = ()
     env: dict[str, Filled] = {}
-    cwd: Annotated[str, AfterValidator(_fill_variables), AfterValidator(_check_folder)] = ""
+    cwd: Annotated[Filled, AfterValidator(_check_folder)] = ""
     url: Annotated[Filled, AfterValidator(_check_address)] = ""
     headers: dict[str, Filled] = {}
     oauth: _OAuth = _OAuth()
@@ -360,24 +362,20 @@ class _Entry(_StrictModel):
         return self
 
     @classmethod
-    def of(
-        cls,
-        raw_entry: Mapping[str, Any],
-        environment: Mapping[str, str],
-        folder: Path,
-        variable_values: set[str],
-    ) -> Self:
-        """Read an entry, with its variables replaced by their values in ``environment``.
+    def read_config(
+        cls, name: str, raw_entry: Mapping[str, Any], environment: Mapping[str, str], folder: Path
+    ) -> ServerConfig:
+        """Return the configuration of the server with this entry. Raises ValidationError.
 
-        The values that are used are added to ``variable_values``. ``folder`` is the file's. Raises
-        ValidationError.
+        ``environment`` has the values of its variables. ``folder`` is the file's.
         """
+        variable_values: set[str] = set()  # `_fill_variables` adds those that the entry uses
         relevant = {key: value for key, value in raw_entry.items() if key not in _IGNORED_KEYS}
         context = {"environment": environment, "folder": folder, "variable_values": variable_values}
-        return cls.model_validate_json(json.dumps(relevant), context=context)
+        entry = cls.model_validate_json(json.dumps(relevant), context=context)
+        return entry.make_config(name, frozenset(variable_values))
 
     def make_config(self, name: str, variable_values: frozenset[str]) -> ServerConfig:
-        """Return the server's configuration. ``variable_values``: the values of the entry's variables."""
         startup = self.startup_timeout_sec
         if startup is None and self.startup_timeout_ms is not None:
             startup = self.startup_timeout_ms / 1000

@@ -39,8 +39,8 @@ from bot.tools.mcp.authorization import (
     explain_registration,
     find_configured_client,
     set_auth_method,
-    set_scope,
     spell_issuer,
+    with_scope,
 )
 from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.interface import (
@@ -291,7 +291,7 @@ class SharedSignIns(SignIns):
             # writes into the client's registration how it proves itself when it exchanges the code
             set_auth_method(storage.client, client, flow.context.oauth_metadata)
             await self._store_state(run, page.params["state"])
-            run.page.set_result(str(set_scope(page, metadata.scope)))
+            run.page.set_result(str(with_scope(page, metadata.scope)))
 
         # the SDK calls this after the page, and waits for the code
         async def wait_for_code() -> AuthorizationCodeResult:

@@ -77,7 +77,7 @@ async def send_to_provider(request: Request, site: SiteDep, then: str = "") -> R
         return make_plain_page(BUSY_TEXT, 503, site.base_path)
     response = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
     # the time that the browser may spend at the provider
-    lifetime = int(site.sessions.max_sign_in_time.total_seconds())
+    lifetime = int(site.sessions.max_organisation_sign_in.total_seconds())
     response.set_cookie(
         _STATE_COOKIE, pending.state, lifetime, **_make_cookie_attributes(request, site, "lax")
     )
@@ -158,8 +158,11 @@ async def leave(
 ) -> DoneBody:
     """With a token it ends no session unless ``everywhere``."""
     secret = request.cookies.get(COOKIE, "")
-    if everywhere or secret:
-        await site.sessions.sign_out(actor, "" if everywhere else secret)
+    if everywhere:
+        await site.sessions.sign_out_everywhere(actor)
+        site.channel.notifier.notify()
+    elif secret:
+        await site.sessions.sign_out(actor, secret)
         site.channel.notifier.notify()
     response.delete_cookie(COOKIE, **_make_cookie_attributes(request, site))
     return DoneBody()

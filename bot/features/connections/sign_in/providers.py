@@ -1,7 +1,7 @@
 """The request to sign in at a provider, which is an OAuth 2 server whose endpoints the settings name.
 
-The sign-in is the authorization code flow with PKCE (RFC 7636). The page gets a challenge, and later Nod
-sends the verifier with the code. This proves that the same Nod exchanges the code.
+The sign-in is the authorization code flow with PKCE (RFC 7636). The address of the sign-in page has a
+challenge, and later Nod sends its verifier with the code. This proves that the same Nod exchanges the code.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from bot.tools.mcp.authorization import (
     AuthorizationRequest,
     find_configured_client,
     set_auth_method,
-    set_scope,
+    with_scope,
 )
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered
@@ -31,32 +31,33 @@ def make_provider_request(
     ``return_url``: the address to which the provider sends the browser back. ``more_scopes``: scopes to ask
     for in addition to those of the settings.
     """
-    # for a provider, it has the address of the token endpoint, and Nod as a client
-    transport = provider.transport
-    if not isinstance(transport, Http):
+    # `Provider.transport` has the address of the token endpoint, and Nod's client there
+    token_endpoint = provider.transport
+    if not isinstance(token_endpoint, Http):
         raise TypeError(f"{provider.name} has no address")
+    configured_client = token_endpoint.client
     method = "client_secret_basic" if provider.is_secret_in_header else "client_secret_post"
     server = OAuthMetadata(
         issuer=AnyHttpUrl(provider.issuer),
         authorization_endpoint=AnyHttpUrl(provider.authorization),
-        token_endpoint=AnyHttpUrl(transport.url),
+        token_endpoint=AnyHttpUrl(token_endpoint.url),
         revocation_endpoint=AnyHttpUrl(provider.revocation) if provider.revocation else None,
         token_endpoint_auth_methods_supported=[method],
     )
-    client = find_configured_client(transport.client, return_url)
-    set_auth_method(client, transport.client, server)
+    client = find_configured_client(configured_client, return_url)
+    set_auth_method(client, configured_client, server)
     pkce = PKCEParameters.generate()
     state = secrets.token_urlsafe(32)
-    scope = " ".join(dict.fromkeys((*transport.client.scopes, *more_scopes)))
+    scope = " ".join(dict.fromkeys((*configured_client.scopes, *more_scopes)))
     query = {
         "response_type": "code",
-        "client_id": transport.client.id,
+        "client_id": configured_client.id,
         "redirect_uri": return_url,
         "state": state,
         "code_challenge": pkce.code_challenge,
         "code_challenge_method": "S256",
     }
-    page = set_scope(httpx2.URL(provider.authorization).copy_merge_params(query), scope)
+    page = with_scope(httpx2.URL(provider.authorization).copy_merge_params(query), scope)
     return AuthorizationRequest(
         page=str(page),
         state=state,
