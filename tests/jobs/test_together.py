@@ -384,7 +384,7 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     speaks, listens = here.channels["http"], there.channels["http"]
     assert isinstance(listens, HttpChannel)
     cluster: Any = here.cluster
-    cluster.others.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
+    cluster.peers.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
     events: list[TurnEvent] = [
         AnswerBegun("k1"),
         TurnDelayed("The model is busy."),

@@ -68,7 +68,7 @@ async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_
     assert done.state is State.SUCCEEDED
     assert "policy destructive for paint" in (done.result_sentence or "")
     [set_now] = await nod.database.read(rules.list_rules)
-    assert (set_now.by, set_now.rule.command_text) == (
+    assert (set_now.set_by, set_now.rule.command_text) == (
         str(ADA),
         "policy destructive for paint in chat:T1/hall",
     )
@@ -86,7 +86,7 @@ async def test_where_there_is_a_digest_the_card_stands_below_it_with_its_three_b
     await nod.tick()
     wall = nod.channels["wall"]
     [card] = [card for card in wall.cards.values() if card.proposal_id == found.id]
-    assert card.asked == "Suggested by Nod"
+    assert card.requester_line == "Suggested by Nod"
     assert [card.button(verb).label for verb in card.verbs] == [
         "Set this rule",
         "Not now",
