@@ -167,7 +167,7 @@ async def _guard_stream(
 
 
 async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yield the events until the caller of the stream is no longer let in, such as by a revoked token.
+    """Yield the events until the caller is no longer let in, for example since their token was revoked.
 
     The caller is checked before an event if the notifier has reported a change since the last check, and
     before each keep-alive.

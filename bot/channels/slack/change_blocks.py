@@ -1,7 +1,7 @@
 """The change of a proposal as lines of rich text: its fields, the rows of a batch, the steps of a plan. Pure.
 
 Each function keeps to a number of Slack's units (`text.width`), and says if it cut something of the change.
-The fault or the notes beside a row of a batch are no part of the change.
+A row's fault does not count for that.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from bot.domain.plans import PlanLine
 from bot.domain.preview import REMOVED, PreviewField
 
 INLINE_UNITS = 120  # a longer value has lines of its own
-_REMARK_UNITS = 120  # the fault, or a note, beside a row
+_REMARK_UNITS = 120  # the fault, or a note, at the end of a row's line
 _MAX_FIELDS = 20
 _ALL_VALUES_UNITS = 4000  # room for all values of the change together
 _MAX_VALUE_UNITS = 1500
