@@ -179,14 +179,16 @@ def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) 
 
 
 def mark_open_outdated(session: Session) -> list[int]:
-    """Mark the copies of all waiting and approved proposals as outdated, though none of these changed.
+    """Mark the cards of all waiting and approved proposals as outdated, though none of these changed.
 
     Returns the message ids of all answers with an outdated copy.
     """
-    open_ids = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
+    # the card of a batch is stored under the id of its first proposal, which may have ended
+    card_id = func.coalesce(col(ProposalRow.batch), col(ProposalRow.id))
+    open_cards = select(card_id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
         update(CopyRow)
-        .where(col(CopyRow.proposal_id).in_(open_ids), col(CopyRow.gone).is_(False))
+        .where(col(CopyRow.proposal_id).in_(open_cards), col(CopyRow.gone).is_(False))
         .values(wanted=CopyRow.wanted + 1)
     )
     return list_outdated_messages(session)

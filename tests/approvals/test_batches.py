@@ -218,6 +218,19 @@ async def test_where_a_rule_says_so_a_row_that_fails_stops_what_has_not_begun(ma
     assert len(nod.world.runs) == ended.count(State.SUCCEEDED)
 
 
+async def test_a_pause_and_its_end_are_shown_also_once_the_first_row_has_ended(make_nod: MakeNod) -> None:
+    nod = make_nod(admins=[ADA])
+    first, *_ = await asked(nod, 3)
+    await nod.press(Verb.DECLINE, first)
+    await nod.idle()
+    await nod.command("/approvals pause", by=ADA)
+    await nod.idle()
+    assert "Nothing runs until" in card_text(the_card(nod))
+    await nod.command("/approvals resume", by=ADA)
+    await nod.idle()
+    assert "Nothing runs until" not in card_text(the_card(nod))
+
+
 async def test_one_line_reminds_of_all_rows(make_nod: MakeNod) -> None:
     nod = make_nod(policy=TEAM)
     await nod.command("/approvals remind 4h", by=ADA)
