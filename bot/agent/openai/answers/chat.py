@@ -145,21 +145,24 @@ class ChatAnswer(StreamedAnswer):
     def _keep_own_fields(self, delta: Json) -> None:
         """Keep the fields that only this server has: some servers want them back with the calls of an answer.
 
-        The pieces of a text, and the items of a list, are collected. Texts are joined in `_finish_calls`.
+        The pieces of a text, and the items of a list, are collected. Texts are joined in `_finish_calls`. A
+        value of another type than before replaces what was collected.
         """
         for name, value in delta.items():
             if name in _KNOWN_FIELDS or not value:
                 continue
             collected = self._own_fields.get(name)
-            if isinstance(collected, list) and isinstance(value, str):  # a further piece of a text
+            is_text_so_far = name in self._split_fields
+            if isinstance(value, str) and is_text_so_far and isinstance(collected, list):  # a further piece
                 collected.append(value)
-            elif isinstance(collected, list) and isinstance(value, list):  # further items of a list
-                collected.extend(value)
             elif isinstance(value, str):  # the first piece of a text
                 self._own_fields[name] = [value]
                 self._split_fields.add(name)
+            elif isinstance(value, list) and isinstance(collected, list) and not is_text_so_far:
+                collected.extend(value)  # further items of a list
             else:
                 self._own_fields[name] = value
+                self._split_fields.discard(name)
 
     def make_finished(self) -> Finished:
         counted = self._usage.get("completion_tokens")
